@@ -1,0 +1,1 @@
+# what a node installs beside the programs: units, engine snippets, completions

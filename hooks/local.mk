@@ -1,0 +1,1 @@
+# hook mode (DESIGN §9) adds bootseer-hook here

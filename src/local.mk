@@ -1,0 +1,5 @@
+# One archive a folder; RANK_LIBS lists them from the highest rank down, so that a call
+# upwards fails at link.
+RANK_LIBS =
+
+include src/base/local.mk

@@ -1,0 +1,19 @@
+# One target a parser of foreign bytes. With --enable-fuzzers they are libFuzzer programs;
+# else fuzz-main.c replays the files of tests/fuzz/corpus/TARGET in `make check`.
+ALL_FUZZERS = \
+	%D%/fuzz-json
+if FUZZERS
+FUZZ_DRIVER =
+FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
+else
+FUZZ_DRIVER = %D%/fuzz-main.c
+FUZZ_LINK = $(AM_LDFLAGS)
+endif
+check_PROGRAMS += $(ALL_FUZZERS)
+dist_check_SCRIPTS += %D%/replay.sh
+TESTS += %D%/replay.sh
+EXTRA_DIST += %D%/corpus
+
+tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
+tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
