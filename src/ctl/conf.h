@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The host's configuration, bootseer.conf(5): INI, read by libinih, every key with a
+ * default. One table in conf.c names each key with its type, default and text; the
+ * man page is held against it by a test.
+ *
+ * A missing file means the defaults. An unknown key or a bad value is an error that
+ * names file, line, key and what would be right. Files that others than root may
+ * write are refused.
+ */
+#ifndef BS_CTL_CONF_H
+#define BS_CTL_CONF_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+struct bs_error;
+
+enum bs_fallback { BS_FALLBACK_UNPACK, BS_FALLBACK_FAIL, BS_FALLBACK_MAX };
+
+struct bs_conf {
+	char *file; /* where it was read from */
+	/* [runtime] */
+	char *runtime; /* runc: name in PATH or absolute path */
+	/* [node] */
+	char *run_dir;	 /* /run/bootseer: sockets, state, timelines */
+	char *cache_dir; /* /var/cache/bootseer */
+	char *user;	 /* the worker's user: "bootseer" when it exists, else "nobody" */
+	char *daemon;	 /* path of bootseerd; "" : beside the running program, else in BS_BINDIR's sbin */
+	bool autostart;
+	uint64_t keep_mounts_ns; /* an unused image's mount is kept for so long (10m) */
+	/* [fetch] */
+	struct bs_strv mirrors; /* "HOST=MIRROR[/PREFIX]", tried before HOST */
+	struct bs_strv stores;	/* further places of artifacts: "oci:DIR", "docker://HOST/NAME" */
+	struct bs_strv plain_http; /* registries without TLS */
+	struct bs_strv insecure;   /* registries whose certificate is not checked */
+	char *ca_file;
+	char *proxy;
+	uint32_t connections;	     /* per host, 8 */
+	uint64_t connect_timeout_ns; /* 10s */
+	uint64_t stall_timeout_ns;   /* 15s */
+	uint64_t start_wait_ns;	     /* a start waits so long for an unreachable source (2m) */
+	uint64_t read_wait_ns;	     /* a reader's, before EIO (5m) */
+	bool background;	     /* complete images after start */
+	uint64_t background_rate;    /* bytes per second, 0: no limit */
+	/* [auth] */
+	char *docker_config;
+	char *dockerconfig_dir;
+	char *provider_config;
+	char *provider_bin_dir;
+	/* [policy] */
+	struct bs_strv allow_registries; /* globs of HOST/NAME; default "*" */
+	struct bs_strv allow_dirs;	 /* directories for oci: sources; default none */
+	bool allow_annotations;		 /* dev.bootseer.* of a container count (true) */
+	enum bs_fallback fallback;
+};
+
+/* The file: path, else $BOOTSEER_CONFIG, else SYSCONFDIR/bootseer/bootseer.conf. */
+int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err);
+void bs_conf_done(struct bs_conf *c);
+
+/* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM with the key to set. */
+int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
+
+/* Adds where else the data of source may be found: mirrors before, stores behind. */
+int bs_conf_sources(const struct bs_conf *c, const char *source, struct bs_strv *ret,
+		    struct bs_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The one thread that owns the curl multi handle: connections are shared by all
+ * requests of the process and kept alive. Other threads queue requests and are
+ * called back on this thread.
+ *
+ * Lanes: queued demand requests start before all others; the others may use at most
+ * max_connections_per_host minus a reserve, so that a demand request always finds a
+ * free connection at once. An optional rate limits the background lane.
+ */
+#ifndef BS_NET_LOOP_H
+#define BS_NET_LOOP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "net/repo.h"
+
+struct bs_loop;
+
+struct bs_loop_options {
+	unsigned int connections_per_host; /* 0: 8 */
+	unsigned int background_parallel;  /* requests of the hot and background lanes at once, 0: 4 */
+	uint64_t connect_timeout_ns;	   /* 0: 10 s */
+	uint64_t stall_timeout_ns;	   /* no byte for so long ends an attempt; 0: 15 s */
+	const char *user_agent;		   /* NULL: "bootseer/VERSION" */
+};
+
+/* Starts the thread. Signals stay blocked in it. */
+int bs_loop_new(const struct bs_loop_options *o, struct bs_loop **ret, struct bs_error *err);
+/* Ends every request with -ECANCELED, then the thread. Not to be called from a callback. */
+struct bs_loop *bs_loop_free(struct bs_loop *l);
+DEFINE_BS_AUTO(loop, struct bs_loop, bs_loop_free)
+
+/* Bytes per second that the background lane may take; 0: no limit. Any thread, any time. */
+void bs_loop_background_rate(struct bs_loop *l, uint64_t bytes_per_s);
+
+/* Calls fn once on the loop's thread, after at least delay_ns. It cannot be taken back. */
+int bs_loop_after(struct bs_loop *l, uint64_t delay_ns, void (*fn)(void *cookie), void *cookie);
+
+struct bs_loop_stats {
+	uint64_t requests[BS_LANE_MAX], bytes[BS_LANE_MAX], failures[BS_LANE_MAX];
+	uint64_t queued[BS_LANE_MAX], running[BS_LANE_MAX]; /* now */
+	uint64_t demand_waited; /* demand requests that could not start at once */
+	uint64_t connections;	/* opened so far */
+	uint64_t token_refreshes;
+};
+void bs_loop_stats(struct bs_loop *l, struct bs_loop_stats *ret);
+
+#endif
