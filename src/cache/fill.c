@@ -353,6 +353,8 @@ static int unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 		}
 		COUNT(f, fetched_units, 1);
 		COUNT(f, fetched_bytes, u.data_len);
+		if (f->o.fetched)
+			f->o.fetched(f->o.fetched_cookie, fe->blob, u.data_len);
 		store_and_land(f, fe, unit, un->bytes);
 		at += u.data_len;
 	}

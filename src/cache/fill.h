@@ -47,6 +47,9 @@ struct bs_fill_options {
 	/* A line for the log, from any thread; rate limited by the receiver. */
 	void (*event)(void *cookie, const char *text);
 	void *event_cookie;
+	/* Units of a blob came from a source and were right: so many bytes of data. Any thread. */
+	void (*fetched)(void *cookie, struct bs_blob *blob, uint64_t bytes);
+	void *fetched_cookie;
 };
 
 int bs_fill_new(const struct bs_fill_options *o, struct bs_fill **ret, struct bs_error *err);

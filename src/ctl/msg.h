@@ -35,12 +35,13 @@ enum bs_msg_type {
 	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	/* between supervisor and worker */
-	BS_MSG_START,	/* first to a worker: fds FUSE, cache directory; RESEND 0 or 1 */
+	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
 	BS_MSG_READY,	/* worker: requests are being served */
-	BS_MSG_PREPARE,	/* DIGEST, SOURCE…, WAIT_NS -> fd: metadata; BLOB name; BLOCKS; COMPLETE (+ fd of the blob) */
+	BS_MSG_PREPARE,	/* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
 	BS_MSG_CREDENTIAL, /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
 	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged */
+	BS_MSG_COMPLETED,   /* worker tells, no reply: DIGEST is complete on this node */
 	/* between supervisor and keeper; none has a reply */
 	BS_MSG_KEEP, /* NAME + fd: hold it (replaces an equal name) */
 	BS_MSG_DROP, /* NAME */
@@ -59,12 +60,11 @@ enum bs_msg_tag {
 	BS_TAG_DIGEST,
 	BS_TAG_SOURCE, /* repeated, in order of preference */
 	BS_TAG_WAIT_NS,
-	BS_TAG_BLOB,
-	BS_TAG_BLOCKS,
 	BS_TAG_COMPLETE,
 	BS_TAG_JSON,
 	BS_TAG_PATH,
-	BS_TAG_RESEND,
+	BS_TAG_TAKEOVER,
+	BS_TAG_EPOCH,
 	BS_TAG_HOST,
 	BS_TAG_NAME,
 	BS_TAG_USER,

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "daemon/broker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/limit.h"
+#include "base/list.h"
+#include "ctl/msg.h"
+
+#define WAIT_S 60 /* credential helpers have 30 s */
+
+/* One question; on the asking thread's stack. */
+struct question {
+	struct bs_list open;
+	uint32_t id;
+	bool answered;
+	struct bs_msg reply;
+};
+
+struct bs_broker {
+	int sock;
+	pthread_mutex_t lock; /* guards questions, next_id and events */
+	pthread_cond_t changed;
+	struct bs_list questions;
+	uint32_t next_id;
+	struct bs_limit events;
+};
+
+int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err)
+{
+	struct bs_broker *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	b->sock = sock;
+	(void)pthread_mutex_init(&b->lock, NULL);
+	(void)pthread_cond_init(&b->changed, NULL);
+	bs_list_init(&b->questions);
+	bs_limit_init(&b->events, 1, 20, bs_clock_ns());
+	*ret = b;
+	return 0;
+}
+
+void bs_broker_send(struct bs_broker *b, struct bs_msg *m)
+{
+	(void)bs_msg_send(b->sock, m);
+}
+
+void bs_broker_event(struct bs_broker *b, const char *text)
+{
+	bs_automsg m;
+	bool tell;
+
+	(void)pthread_mutex_lock(&b->lock);
+	tell = bs_limit_take(&b->events, 1, bs_clock_ns());
+	(void)pthread_mutex_unlock(&b->lock);
+	bs_msg_init(&m, BS_MSG_EVENT, 0);
+	if (tell && bs_msg_add_text(&m, BS_TAG_TEXT, text) == 0)
+		bs_broker_send(b, &m);
+}
+
+void bs_broker_completed(struct bs_broker *b, const char *digest)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_COMPLETED, 0);
+	if (bs_msg_add_text(&m, BS_TAG_DIGEST, digest) == 0)
+		bs_broker_send(b, &m);
+}
+
+void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, (uint64_t)-result);
+	if (result < 0)
+		(void)bs_msg_add_text(&m, BS_TAG_TEXT, bs_error_text(err));
+	bs_broker_send(b, &m);
+}
+
+void bs_broker_answered(struct bs_broker *b, struct bs_msg *m)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	bs_list_for_each(it, &b->questions) {
+		struct question *q = bs_list_entry(it, struct question, open);
+
+		if (q->id != m->id || q->answered)
+			continue;
+		q->reply = *m;
+		q->answered = true;
+		bs_msg_init(m, 0, 0);
+		(void)pthread_cond_broadcast(&b->changed);
+		break;
+	}
+	(void)pthread_mutex_unlock(&b->lock);
+	bs_msg_done(m);
+}
+
+static int check_reply(const struct bs_msg *m, struct bs_error *err)
+{
+	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
+	uint64_t result;
+
+	if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
+		return bs_fail(err, -EPROTO, "the supervisor answered without a result");
+	if (result == 0)
+		return 0;
+	return bs_fail(err, -(int)result, "%s", text ? text : "the supervisor refused");
+}
+
+/* Sends m under an id of ours and waits for the answer. */
+static int ask(struct bs_broker *b, struct bs_msg *m, struct bs_msg *ret, struct bs_error *err)
+{
+	struct question q = { .answered = false };
+	struct timespec until;
+	int r = 0;
+
+	bs_msg_init(&q.reply, 0, 0);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_S;
+	(void)pthread_mutex_lock(&b->lock);
+	q.id = m->id = ++b->next_id;
+	bs_list_append(&b->questions, &q.open);
+	(void)pthread_mutex_unlock(&b->lock);
+	bs_broker_send(b, m);
+	(void)pthread_mutex_lock(&b->lock);
+	while (!q.answered && r == 0)
+		r = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+	bs_list_remove(&q.open);
+	(void)pthread_mutex_unlock(&b->lock);
+	if (!q.answered)
+		return bs_fail(err, -ETIMEDOUT, "the supervisor did not answer");
+	r = check_reply(&q.reply, err);
+	if (r < 0)
+		bs_msg_done(&q.reply);
+	else
+		*ret = q.reply;
+	return r;
+}
+
+int bs_broker_credentials(void *broker, const char *host, char **ret_user, char **ret_secret,
+			  struct bs_error *err)
+{
+	const char *user, *secret;
+	bs_automsg m, reply;
+	int r;
+
+	bs_msg_init(&m, BS_MSG_CREDENTIAL, 0);
+	bs_msg_init(&reply, 0, 0);
+	if (bs_msg_add_text(&m, BS_TAG_HOST, host) < 0)
+		return bs_fail(err, -EINVAL, "a registry's name is too long");
+	r = ask(broker, &m, &reply, err);
+	if (r < 0)
+		return r;
+	user = bs_msg_text(&reply, BS_TAG_USER, 0);
+	secret = bs_msg_text(&reply, BS_TAG_SECRET, 0);
+	if (!user || !secret)
+		return bs_fail(err, -ENOENT, "no credentials for '%s'", host);
+	*ret_user = strdup(user);
+	*ret_secret = strdup(secret);
+	if (*ret_user && *ret_secret)
+		return 0;
+	free(*ret_user);
+	free(*ret_secret);
+	return bs_fail(err, -ENOMEM, "out of memory");
+}
+
+int bs_broker_open_layout(struct bs_broker *b, const char *source, struct bs_error *err)
+{
+	bs_automsg m, reply;
+	int r;
+
+	bs_msg_init(&m, BS_MSG_OPEN_LAYOUT, 0);
+	bs_msg_init(&reply, 0, 0);
+	if (bs_msg_add_text(&m, BS_TAG_SOURCE, source) < 0)
+		return bs_fail(err, -EINVAL, "a source's name is too long");
+	r = ask(b, &m, &reply, err);
+	if (r < 0)
+		return r;
+	r = bs_msg_take_fd(&reply, 0);
+	return r < 0 ? bs_fail(err, -EPROTO, "the supervisor sent no directory") : r;
+}

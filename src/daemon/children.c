@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* Processes that do for the supervisor what may block; jobs.c is what they run. */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "daemon/super.h"
+
+#define CHILD_FDS_MAX 6u
+
+static void finish(struct super *s, struct child *c, struct bs_msg *m)
+{
+	super_unwatch(s, &c->watch);
+	(void)bs_close(c->watch.fd);
+	bs_list_remove(&c->all);
+	super_kill(&c->process);
+	(void)bs_close(c->process.pidfd);
+	c->ended(s, c, m);
+	free(c);
+}
+
+static void socket_ready(struct super *s, struct watch *w, uint32_t events)
+{
+	struct child *c = BS_CONTAINER_OF(w, struct child, watch);
+	bs_automsg m;
+
+	bs_msg_init(&m, 0, 0);
+	if (bs_msg_recv(w->fd, &m) < 0)
+		finish(s, c, NULL);
+	else
+		finish(s, c, &m);
+}
+
+int children_start(struct super *s, const char *role, const char *arg, const int *fds, size_t n,
+		   uint64_t deadline_ns,
+		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
+		   uint32_t id, struct bs_error *err)
+{
+	const char *argv[] = { "/proc/self/exe", "--role",	role, "--arg",
+			       arg,		 "--config", s->config_file, NULL };
+	struct bs_spawn sp = BS_SPAWN_INIT;
+	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	struct child *c = calloc(1, sizeof(*c));
+	int map[CHILD_FDS_MAX], pair[2], r;
+
+	if (!c || n + 1 > CHILD_FDS_MAX) {
+		free(c);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
+	if (!s->config_file)
+		argv[5] = NULL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		r = -errno;
+		free(c);
+		return bs_fail_errno(err, r, "make a child's socket");
+	}
+	ours = pair[0];
+	theirs = pair[1];
+	map[0] = theirs;
+	for (size_t i = 0; i < n; i++)
+		map[1 + i] = fds[i];
+	sp.argv = argv;
+	sp.stdio[2] = STDERR_FILENO;
+	sp.fds = map;
+	sp.n_fds = 1 + n;
+	sp.die_with_parent = true;
+	r = bs_spawn_start(&sp, &c->process, err);
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	c->watch = (struct watch){ .fd = bs_take_fd(&ours), .ready = socket_ready };
+	c->deadline_ns = deadline_ns;
+	c->ended = ended;
+	c->cookie = cookie;
+	c->id = id;
+	bs_list_append(&s->children, &c->all);
+	return super_watch(s, &c->watch);
+}
+
+void children_expire(struct super *s, uint64_t now_ns)
+{
+	bs_list_for_each(it, &s->children) {
+		struct child *c = bs_list_entry(it, struct child, all);
+
+		if (c->deadline_ns <= now_ns)
+			finish(s, c, NULL);
+	}
+}

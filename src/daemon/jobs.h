@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * What the supervisor's short-lived children do. Each has its socket at descriptor 3,
+ * what it was given from 4 on, sends one message and ends.
+ */
+#ifndef BS_DAEMON_JOBS_H
+#define BS_DAEMON_JOBS_H
+
+#include <stdbool.h>
+
+struct bs_conf;
+
+/*
+ * Mounts an image: metadata at 4; at 5 the mount that serves blobs, in which name is
+ * the image's (lazy), or the whole blob. Sends MOUNTED. Returns the exit code.
+ */
+int bs_job_mount(const char *name, bool lazy);
+
+/* Finds the credentials of a registry. Sends a reply with USER and SECRET. */
+int bs_job_credential(const struct bs_conf *conf, const char *host);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* The supervisor's side of the link to the keeper; keeper.c is the other end. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "daemon/super.h"
+
+static void send_name(struct super *s, enum bs_msg_type type, const char *name, int fd)
+{
+	bs_automsg m;
+
+	if (s->keeper.fd < 0)
+		return;
+	bs_msg_init(&m, type, 0);
+	if (name)
+		(void)bs_msg_add_text(&m, BS_TAG_NAME, name);
+	if (fd >= 0)
+		(void)bs_msg_add_fd(&m, fd);
+	(void)bs_msg_send(s->keeper.fd, &m); /* a keeper that is gone is seen in epoll */
+}
+
+void kept_put(struct super *s, const char *name, int fd)
+{
+	send_name(s, BS_MSG_KEEP, name, fd);
+}
+
+void kept_drop(struct super *s, const char *name)
+{
+	send_name(s, BS_MSG_DROP, name, -EBADF);
+}
+
+void kept_quit_keeper(struct super *s)
+{
+	send_name(s, BS_MSG_QUIT, NULL, -EBADF);
+}
+
+/* The epoch is a number, kept in a name. */
+static void put_epoch(struct super *s)
+{
+	char name[32];
+
+	(void)snprintf(name, sizeof(name), "epoch:%" PRIu64, s->epoch);
+	kept_put(s, name, s->run_fd);
+}
+
+static void put_everything(struct super *s)
+{
+	char name[BS_DIGEST_TEXT_LEN + 16];
+
+	put_epoch(s);
+	kept_put(s, "listen", s->listen.fd);
+	if (s->worker_process.pid > 0)
+		kept_put(s, "worker", s->worker_process.pidfd);
+	if (s->fuse_used) {
+		kept_put(s, "fuse", s->fuse_fd);
+		kept_put(s, "fuse-mount", s->fuse_mnt);
+	}
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		if (i->mnt < 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
+		kept_put(s, name, i->mnt);
+	}
+}
+
+static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	super_unwatch(s, w);
+	w->fd = bs_close(w->fd);
+	if (s->stop)
+		return;
+	bs_log_warning("the keeper died, starting another");
+	if (kept_start_keeper(s, &err) < 0)
+		bs_log_error("%s, continuing without a keeper", bs_error_text(&err));
+}
+
+int kept_start_keeper(struct super *s, struct bs_error *err)
+{
+	const char *argv[] = { "/proc/self/exe", "--role", "keeper", "--config", s->config_file,
+			       NULL };
+	struct bs_spawn sp = BS_SPAWN_INIT;
+	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	int pair[2], r;
+
+	if (!s->config_file)
+		argv[3] = NULL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return bs_fail_errno(err, -errno, "make the keeper's socket");
+	ours = pair[0];
+	theirs = pair[1];
+	sp.argv = argv;
+	sp.stdio[2] = STDERR_FILENO;
+	sp.fds = &theirs;
+	sp.n_fds = 1;
+	r = bs_spawn_start(&sp, &s->keeper_process, err);
+	if (r < 0)
+		return bs_error_context(err, "start the keeper");
+	s->keeper.fd = bs_take_fd(&ours);
+	s->keeper.ready = keeper_gone;
+	put_everything(s);
+	return super_watch(s, &s->keeper);
+}
+
+static void old_worker_gone(struct super *s, struct watch *w, uint32_t events)
+{
+	super_unwatch(s, w);
+	w->fd = bs_close(w->fd);
+}
+
+/* Two workers on one FUSE device would lose requests: the old one first, then ours. */
+static void adopt_worker(struct super *s, int pidfd)
+{
+	const struct bs_child old = { .pid = 1, .pidfd = pidfd };
+
+	super_kill(&old);
+	s->old_worker = (struct watch){ .fd = pidfd, .ready = old_worker_gone };
+	(void)super_watch(s, &s->old_worker);
+}
+
+static void adopt_one(struct super *s, const char *name, int fd)
+{
+	const char *rest;
+
+	if (bs_streq(name, "listen"))
+		s->listen.fd = fd;
+	else if (bs_streq(name, "fuse"))
+		s->fuse_fd = fd, s->fuse_used = true;
+	else if (bs_streq(name, "fuse-mount"))
+		s->fuse_mnt = fd;
+	else if (bs_streq(name, "worker"))
+		adopt_worker(s, fd);
+	else if ((rest = bs_str_after(name, "epoch:")) && bs_parse_u64(rest, &s->epoch) == 0)
+		(void)bs_close(fd);
+	else
+		mounts_adopt(s, name, fd);
+}
+
+int kept_adopt(struct super *s, int link, struct bs_error *err)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
+		s->keeper_process.pid = peer.pid; /* it made the pair */
+	for (;;) {
+		bs_automsg m;
+		const char *name;
+		int fd, r;
+
+		bs_msg_init(&m, 0, 0);
+		r = bs_msg_recv(link, &m);
+		if (r < 0)
+			return bs_fail_errno(err, r, "hear from the keeper");
+		name = bs_msg_text(&m, BS_TAG_NAME, 0);
+		if (!name)
+			break;
+		fd = bs_msg_take_fd(&m, 0);
+		if (fd >= 0)
+			adopt_one(s, name, fd);
+	}
+	s->keeper.fd = link;
+	s->keeper.ready = keeper_gone;
+	return super_watch(s, &s->keeper);
+}

@@ -1,0 +1,16 @@
+noinst_LIBRARIES += src/daemon/libdaemon.a
+src_daemon_libdaemon_a_SOURCES = \
+	%D%/broker.c %D%/broker.h \
+	%D%/children.c \
+	%D%/clients.c \
+	%D%/jobs.c %D%/jobs.h \
+	%D%/keeper.c %D%/keeper.h \
+	%D%/kept.c \
+	%D%/leave.c %D%/leave.h \
+	%D%/mounts.c \
+	%D%/sources.c %D%/sources.h \
+	%D%/super.h \
+	%D%/supervisor.c %D%/supervisor.h \
+	%D%/worker.c %D%/worker.h \
+	%D%/workers.c
+DAEMON_LIBS = src/daemon/libdaemon.a $(ROOTFS_LIBS) $(OCI_LIBS) $(CTL_LIBS)

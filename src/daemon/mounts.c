@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * One mount an image, made once and handed to every container that asks.
+ *
+ *   IDLE ──acquire──▶ PREPARING ──worker: metadata──▶ MOUNTING ──child: mount──▶ MOUNTED
+ *     ▲                  │ failed                        │ failed                  │
+ *     └──────────────────┴───────────────────────────────┘      unused for long ◀──┘
+ *
+ * A lazy mount whose image has become complete stays with its containers; the next
+ * acquire goes through PREPARING again and gets a mount that reads the file itself.
+ */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomicfile.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "daemon/super.h"
+#include "obs/timeline.h"
+
+#define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
+
+/* --- images ----------------------------------------------------------------------------- */
+
+struct held_image *mounts_get(struct super *s, const char *digest, bool make)
+{
+	struct held_image *i;
+
+	bs_list_for_each(it, &s->images) {
+		i = bs_list_entry(it, struct held_image, all);
+		if (bs_streq(i->digest, digest))
+			return i;
+	}
+	i = make && strlen(digest) == BS_DIGEST_TEXT_LEN - 1 ? calloc(1, sizeof(*i)) : NULL;
+	if (!i)
+		return NULL;
+	memcpy(i->digest, digest, BS_DIGEST_TEXT_LEN);
+	i->mnt = -EBADF;
+	i->used_ns = bs_clock_ns();
+	bs_msg_init(&i->prepare, 0, 0);
+	bs_list_init(&i->waiting);
+	bs_list_append(&s->images, &i->all);
+	return i;
+}
+
+struct held_image *mounts_by_request(struct super *s, uint32_t id)
+{
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		if (i->state == IMAGE_PREPARING && i->request == id)
+			return i;
+	}
+	return NULL;
+}
+
+static const char *kept_name(const struct held_image *i, char *buf, size_t size)
+{
+	(void)snprintf(buf, size, "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
+	return buf;
+}
+
+static void drop_mount(struct super *s, struct held_image *i)
+{
+	char name[BS_DIGEST_TEXT_LEN + 16];
+
+	if (i->mnt < 0)
+		return;
+	kept_drop(s, kept_name(i, name, sizeof(name)));
+	i->mnt = bs_close(i->mnt);
+}
+
+void mounts_adopt(struct super *s, const char *name, int fd)
+{
+	const char *whole = bs_str_after(name, "whole:"), *lazy = bs_str_after(name, "lazy:");
+	struct held_image *i = NULL;
+
+	if (whole || lazy)
+		i = mounts_get(s, whole ? whole : lazy, true);
+	if (!i || i->mnt >= 0) {
+		(void)bs_close(fd);
+		return;
+	}
+	i->mnt = fd;
+	i->lazy = lazy != NULL;
+	i->complete = !i->lazy;
+	i->state = IMAGE_MOUNTED;
+	i->used_ns = bs_clock_ns();
+}
+
+void mounts_completed(struct super *s, const char *digest)
+{
+	struct held_image *i = mounts_get(s, digest, false);
+
+	if (i)
+		i->complete = true;
+}
+
+/* --- leases -------------------------------------------------------------------------------- */
+
+static struct lease *lease_find(struct super *s, const char *container)
+{
+	bs_list_for_each(it, &s->leases) {
+		struct lease *l = bs_list_entry(it, struct lease, all);
+
+		if (bs_streq(l->container, container))
+			return l;
+	}
+	return NULL;
+}
+
+static void lease_end(struct lease *l)
+{
+	l->image->leases--;
+	l->image->used_ns = bs_clock_ns();
+	bs_list_remove(&l->all);
+	free(l->container);
+	free(l);
+}
+
+static bool lease_add(struct super *s, const char *container, struct held_image *i)
+{
+	struct lease *l = lease_find(s, container);
+
+	if (l)
+		lease_end(l);
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return false;
+	l->container = strdup(container);
+	if (!l->container) {
+		free(l);
+		return false;
+	}
+	l->image = i;
+	i->leases++;
+	bs_list_append(&s->leases, &l->all);
+	return true;
+}
+
+void mounts_release(struct super *s, const char *container)
+{
+	struct lease *l = lease_find(s, container);
+
+	if (l)
+		lease_end(l);
+	if (bs_path_name_ok(container, strlen(container)))
+		(void)unlinkat(s->leases_fd, container, 0);
+}
+
+/* What a supervisor before us, or before a reboot of everything but the run directory, knew. */
+void mounts_read_leases(struct super *s)
+{
+	int fd = openat(s->leases_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *de;
+
+	if (!d) {
+		(void)bs_close(fd);
+		return;
+	}
+	while ((de = readdir(d))) {
+		bs_autofree char *digest = NULL;
+		struct held_image *i;
+
+		if (de->d_name[0] == '.' ||
+		    bs_read_file_at(s->leases_fd, de->d_name, O_NOFOLLOW, 256, &digest, NULL) < 0)
+			continue;
+		i = mounts_get(s, digest, true);
+		if (i)
+			(void)lease_add(s, de->d_name, i);
+	}
+	(void)closedir(d);
+}
+
+/* --- those who wait --------------------------------------------------------------------------- */
+
+static void acquirer_free(struct acquirer *a)
+{
+	bs_list_remove(&a->in_image);
+	(void)bs_close(a->timeline);
+	free(a->container);
+	free(a);
+}
+
+static void mark(struct acquirer *a, enum bs_span span, uint64_t start_ns)
+{
+	struct bs_timeline tl = { .fd = a->timeline, .program = "bootseerd" };
+
+	bs_timeline_span(&tl, span, start_ns, 0, NULL);
+}
+
+static void grant(struct super *s, struct held_image *i, struct acquirer *a)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, a->id);
+	i->used_ns = bs_clock_ns();
+	if (!lease_add(s, a->container, i) ||
+	    bs_atomicfile_write(s->leases_fd, a->container, i->digest, strlen(i->digest), 0600,
+				false) < 0 ||
+	    bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
+	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || bs_msg_add_fd(&m, i->mnt) < 0) {
+		mounts_release(s, a->container);
+		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
+	} else {
+		clients_send(s, a->client, &m);
+	}
+	acquirer_free(a);
+}
+
+static void grant_all(struct super *s, struct held_image *i)
+{
+	bs_list_for_each(it, &i->waiting)
+		grant(s, i, bs_list_entry(it, struct acquirer, in_image));
+}
+
+static void fail_all(struct super *s, struct held_image *i, int result, const char *text)
+{
+	bs_list_for_each(it, &i->waiting) {
+		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+		clients_reply(s, a->client, a->id, result, text);
+		acquirer_free(a);
+	}
+	i->state = i->mnt >= 0 ? IMAGE_MOUNTED : IMAGE_IDLE;
+	bs_msg_done(&i->prepare);
+}
+
+void mounts_client_gone(struct super *s, struct client *c)
+{
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
+
+		bs_list_for_each(it, &i->waiting) {
+			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+			if (a->client == c)
+				acquirer_free(a);
+		}
+	}
+}
+
+void mounts_expire(struct super *s, uint64_t now_ns)
+{
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
+
+		bs_list_for_each(it, &i->waiting) {
+			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+			if (a->deadline_ns > now_ns)
+				continue;
+			clients_reply(s, a->client, a->id, -ETIMEDOUT,
+				      "the image could not be made ready in time");
+			acquirer_free(a);
+		}
+		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
+		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
+			continue;
+		drop_mount(s, i);
+		bs_list_remove(&i->all);
+		free(i);
+	}
+}
+
+/* --- the way to a mount ------------------------------------------------------------------------- */
+
+static void mounted(struct super *s, struct child *c, struct bs_msg *m)
+{
+	struct held_image *i = c->cookie;
+	char name[BS_DIGEST_TEXT_LEN + 16];
+	uint64_t result = ETIMEDOUT;
+	const char *text = NULL;
+	int fd;
+
+	if (m) {
+		text = bs_msg_text(m, BS_TAG_TEXT, 0);
+		if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
+			result = EPROTO;
+	}
+	fd = m ? bs_msg_take_fd(m, 0) : -EBADF;
+	if (result != 0 || fd < 0) {
+		fail_all(s, i, result ? -(int)result : -EPROTO,
+			 text ? text : "mounting the image took too long");
+		return;
+	}
+	drop_mount(s, i);
+	i->mnt = fd;
+	i->lazy = c->id == 0; /* see start_mounting */
+	i->state = IMAGE_MOUNTED;
+	kept_put(s, kept_name(i, name, sizeof(name)), i->mnt);
+	bs_list_for_each(it, &i->waiting)
+		mark(bs_list_entry(it, struct acquirer, in_image), BS_SPAN_MOUNT,
+		     c->deadline_ns - GRACE_NS);
+	grant_all(s, i);
+}
+
+/* m: the worker's answer, with the metadata and, when complete, the blob. */
+static int start_mounting(struct super *s, struct held_image *i, struct bs_msg *m,
+			  struct bs_error *err)
+{
+	bs_autofd int meta = bs_msg_take_fd(m, 0), blob = bs_msg_take_fd(m, 1);
+	uint64_t complete = 0;
+	int fds[2];
+
+	(void)bs_msg_u64(m, BS_TAG_COMPLETE, &complete);
+	if (meta < 0 || (complete && blob < 0))
+		return bs_fail(err, -EPROTO, "the worker sent no metadata");
+	if (!complete && s->fuse_mnt < 0)
+		return bs_fail(err, -EOPNOTSUPP, "no FUSE on this node");
+	i->complete = complete;
+	fds[0] = meta;
+	fds[1] = complete ? blob : s->fuse_mnt;
+	i->state = IMAGE_MOUNTING;
+	return children_start(s, complete ? "mount-whole" : "mount-lazy",
+			      i->digest + strlen("sha256:"), fds, 2, bs_clock_ns() + GRACE_NS,
+			      mounted, i, complete != 0, err);
+}
+
+void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t result = EPROTO;
+	const char *text;
+	int r;
+
+	bs_msg_done(&i->prepare);
+	(void)bs_msg_u64(reply, BS_TAG_RESULT, &result);
+	if (result != 0) {
+		text = bs_msg_text(reply, BS_TAG_TEXT, 0);
+		fail_all(s, i, result > 4095 ? -EPROTO : -(int)result,
+			 text ? text : "the worker failed without a word");
+		return;
+	}
+	r = start_mounting(s, i, reply, &err);
+	if (r < 0)
+		fail_all(s, i, r, bs_error_text(&err));
+}
+
+static void send_prepare(struct super *s, struct held_image *i)
+{
+	if (i->state == IMAGE_PREPARING && !bs_list_empty(&i->waiting))
+		(void)workers_send(s, &i->prepare); /* else when a worker is ready */
+}
+
+void mounts_send_again(struct super *s)
+{
+	bs_list_for_each(it, &s->images)
+		send_prepare(s, bs_list_entry(it, struct held_image, all));
+}
+
+static void start_preparing(struct super *s, struct held_image *i, const struct bs_msg *m,
+			    uint64_t wait_ns, int timeline)
+{
+	const char *source;
+
+	bs_msg_done(&i->prepare);
+	i->request = ++s->next_id;
+	bs_msg_init(&i->prepare, BS_MSG_PREPARE, i->request);
+	(void)bs_msg_add_text(&i->prepare, BS_TAG_DIGEST, i->digest);
+	(void)bs_msg_add_u64(&i->prepare, BS_TAG_WAIT_NS, wait_ns);
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
+		(void)bs_msg_add_text(&i->prepare, BS_TAG_SOURCE, source);
+	if (timeline >= 0)
+		(void)bs_msg_add_fd(&i->prepare, timeline);
+	i->state = IMAGE_PREPARING;
+	send_prepare(s, i);
+}
+
+static struct acquirer *acquirer_new(struct super *s, struct client *c, const struct bs_msg *m,
+				     const char *container, uint64_t wait_ns)
+{
+	const char *id = bs_msg_text(m, BS_TAG_TIMELINE, 0);
+	struct acquirer *a = calloc(1, sizeof(*a));
+	struct bs_timeline tl;
+
+	if (!a)
+		return NULL;
+	a->container = strdup(container);
+	if (!a->container) {
+		free(a);
+		return NULL;
+	}
+	bs_timeline_open(&tl, s->run_fd, id ? id : "", "bootseerd");
+	a->timeline = tl.fd;
+	a->client = c;
+	a->id = m->id;
+	a->deadline_ns = bs_clock_ns() + wait_ns + GRACE_NS;
+	return a;
+}
+
+void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
+{
+	const char *container = bs_msg_text(m, BS_TAG_CONTAINER, 0);
+	const char *digest = bs_msg_text(m, BS_TAG_DIGEST, 0);
+	uint64_t wait_ns = s->conf->start_wait_ns;
+	struct held_image *i;
+	struct bs_digest d;
+	struct acquirer *a;
+
+	if (!container || strlen(container) > 255 ||
+	    !bs_path_name_ok(container, strlen(container)) || !digest ||
+	    bs_digest_parse(digest, strlen(digest), &d) < 0) {
+		clients_reply(s, c, m->id, -EINVAL, "acquire: bad container id or digest");
+		return;
+	}
+	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, &wait_ns);
+	wait_ns = BS_MIN(wait_ns, 3600 * BS_NS_PER_S);
+	i = mounts_get(s, digest, true);
+	a = i ? acquirer_new(s, c, m, container, wait_ns) : NULL;
+	if (!a) {
+		clients_reply(s, c, m->id, -ENOMEM, "out of memory");
+		return;
+	}
+	bs_list_append(&i->waiting, &a->in_image);
+	if (i->state == IMAGE_MOUNTED && !(i->lazy && i->complete))
+		grant(s, i, a);
+	else if (i->state == IMAGE_IDLE || i->state == IMAGE_MOUNTED)
+		start_preparing(s, i, m, wait_ns, a->timeline);
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "daemon/sources.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "ctl/conf.h"
+#include "daemon/broker.h"
+#include "net/repo.h"
+#include "oci/ref.h"
+
+#define REPOS_MAX 1024u /* then the oldest is forgotten; its users keep it */
+
+struct bs_sources {
+	const struct bs_conf *conf;
+	struct bs_loop *loop;
+	struct bs_broker *broker;
+	pthread_mutex_t lock; /* guards texts, repos, n; held over opening, not over the network */
+	char *texts[REPOS_MAX];
+	struct bs_repo *repos[REPOS_MAX];
+	size_t n;
+	size_t oldest;
+};
+
+int bs_sources_new(const struct bs_conf *conf, struct bs_loop *loop, struct bs_broker *broker,
+		   struct bs_sources **ret, struct bs_error *err)
+{
+	struct bs_sources *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	s->conf = conf;
+	s->loop = loop;
+	s->broker = broker;
+	(void)pthread_mutex_init(&s->lock, NULL);
+	*ret = s;
+	return 0;
+}
+
+void bs_sources_event(void *sources, const char *text)
+{
+	bs_broker_event(((struct bs_sources *)sources)->broker, text);
+}
+
+static int open_registry(struct bs_sources *s, const struct bs_ref *ref, struct bs_repo **ret,
+			 struct bs_error *err)
+{
+	const struct bs_registry_options o = {
+		.loop = s->loop,
+		.tls_verify = !bs_strv_has(&s->conf->insecure, ref->host),
+		.plain_http = bs_strv_has(&s->conf->plain_http, ref->host),
+		.ca_file = s->conf->ca_file && *s->conf->ca_file ? s->conf->ca_file : NULL,
+		.proxy = s->conf->proxy && *s->conf->proxy ? s->conf->proxy : NULL,
+		.credentials = bs_broker_credentials,
+		.credentials_cookie = s->broker,
+	};
+
+	return bs_registry_open(&o, ref->host, ref->name, ret, err);
+}
+
+static int open_layout(struct bs_sources *s, const char *source, struct bs_repo **ret,
+		       struct bs_error *err)
+{
+	bs_autofd int dirfd = bs_broker_open_layout(s->broker, source, err);
+
+	if (dirfd < 0)
+		return dirfd;
+	return bs_layout_open(dirfd, source, false, ret, err);
+}
+
+static int open_new(struct bs_sources *s, const char *source, struct bs_repo **ret,
+		    struct bs_error *err)
+{
+	struct bs_ref ref;
+	int r = bs_conf_allows(s->conf, source, err);
+
+	if (r < 0)
+		return r;
+	r = bs_ref_parse(source, &ref, err);
+	if (r < 0)
+		return r;
+	if (ref.kind == BS_REF_REGISTRY)
+		r = open_registry(s, &ref, ret, err);
+	else if (ref.kind == BS_REF_LAYOUT)
+		r = open_layout(s, source, ret, err);
+	else
+		r = bs_fail(err, -EINVAL, "'%s' is no place for converted images", source);
+	bs_ref_done(&ref);
+	return r;
+}
+
+static struct bs_repo *find(struct bs_sources *s, const char *source)
+{
+	struct bs_repo *r = NULL;
+
+	(void)pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->n && !r; i++) {
+		if (bs_streq(s->texts[i], source))
+			r = bs_repo_ref(s->repos[i]);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static void keep(struct bs_sources *s, const char *source, struct bs_repo *repo)
+{
+	char *text = strdup(source);
+	size_t i;
+
+	if (!text)
+		return;
+	(void)pthread_mutex_lock(&s->lock);
+	i = s->n < REPOS_MAX ? s->n++ : s->oldest++ % REPOS_MAX;
+	free(s->texts[i]);
+	(void)bs_repo_unref(s->repos[i]);
+	s->texts[i] = text;
+	s->repos[i] = bs_repo_ref(repo);
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
+int bs_sources_open(void *sources, const char *source, struct bs_repo **ret, struct bs_error *err)
+{
+	struct bs_sources *s = sources;
+	struct bs_repo *r = find(s, source);
+	int rc;
+
+	if (!r) {
+		rc = open_new(s, source, &r, err);
+		if (rc < 0)
+			return rc;
+		keep(s, source, r);
+	}
+	*ret = r;
+	return 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The worker's repositories by their source text, each opened once, so that
+ * connections, tokens and found redirects are shared by all images. Thread-safe.
+ */
+#ifndef BS_DAEMON_SOURCES_H
+#define BS_DAEMON_SOURCES_H
+
+struct bs_broker;
+struct bs_conf;
+struct bs_error;
+struct bs_loop;
+struct bs_repo;
+struct bs_sources;
+
+int bs_sources_new(const struct bs_conf *conf, struct bs_loop *loop, struct bs_broker *broker,
+		   struct bs_sources **ret, struct bs_error *err);
+
+/* bs_open_source_fn, with a struct bs_sources as cookie. */
+int bs_sources_open(void *sources, const char *source, struct bs_repo **ret, struct bs_error *err);
+
+/* A line for the log; cookie as above. */
+void bs_sources_event(void *sources, const char *text);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The supervisor: one thread, root with few capabilities, small. It holds what must
+ * outlive everything else (the listening socket, /dev/fuse, the mounts), starts and
+ * restarts the worker, answers shim and tools, and never reads a foreign byte: what it
+ * reads is messages of root's programs and bounded messages of the worker.
+ *
+ *        clients ──▶ supervisor ◀──link──▶ keeper (holds copies of the descriptors,
+ *                     │  │  │               starts a new supervisor when this one dies;
+ *              worker ◀  │  ▶ children      this one starts a new keeper when that dies)
+ *                        ▼
+ *              kept: listen, fuse, fuse mount, mount of each image
+ *
+ * It never waits: sockets are non-blocking, whatever may block (opening a file that the
+ * worker serves, a credential helper) is done by a child with a deadline.
+ *
+ * super.h is private to src/daemon.
+ */
+#ifndef BS_DAEMON_SUPER_H
+#define BS_DAEMON_SUPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/digest.h"
+#include "base/limit.h"
+#include "base/list.h"
+#include "base/spawn.h"
+#include "ctl/conf.h"
+#include "ctl/msg.h"
+
+struct super;
+
+/* Something in the epoll set; embedded in what it stands for. */
+struct watch {
+	int fd;
+	void (*ready)(struct super *s, struct watch *w, uint32_t events);
+};
+
+struct client {
+	struct bs_list all;
+	struct watch watch;
+	bool gone; /* freed at the end of the round */
+};
+
+enum image_state { IMAGE_IDLE, IMAGE_PREPARING, IMAGE_MOUNTING, IMAGE_MOUNTED };
+
+/* An image that was asked for since this supervisor (or its keeper) was started. */
+struct held_image {
+	struct bs_list all;
+	char digest[BS_DIGEST_TEXT_LEN];
+	enum image_state state;
+	int mnt;	 /* the mount, -EBADF while there is none */
+	bool lazy;	 /* mnt reads through FUSE */
+	bool complete;	 /* the worker said so: the next mount needs no FUSE */
+	uint32_t request; /* of PREPARE */
+	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
+	struct bs_list waiting; /* struct acquirer */
+	uint64_t used_ns;
+	unsigned int leases;
+};
+
+/* A client that waits for an image. */
+struct acquirer {
+	struct bs_list in_image;
+	struct client *client;
+	uint32_t id;
+	char *container;
+	uint64_t deadline_ns;
+	int timeline; /* descriptor, -EBADF */
+};
+
+/* A container's use of an image; also a file RUN_DIR/leases/CONTAINER. */
+struct lease {
+	struct bs_list all;
+	char *container;
+	struct held_image *image;
+};
+
+/* A short-lived process of ours that does what may block. */
+struct child {
+	struct bs_list all;
+	struct bs_child process;
+	struct watch watch; /* its socket */
+	uint64_t deadline_ns;
+	/* what came over the socket, or NULL when it ended (or was ended) without a word */
+	void (*ended)(struct super *s, struct child *c, struct bs_msg *m);
+	void *cookie;
+	uint32_t id;
+};
+
+/* A request passed on to the worker for a client. */
+struct forwarded {
+	struct bs_list all;
+	uint32_t worker_id;
+	struct client *client;
+	uint32_t client_id;
+	enum bs_msg_type type;
+	uint64_t deadline_ns;
+};
+
+struct super {
+	const struct bs_conf *conf;
+	const char *config_file;
+	int epoll;
+	int run_fd, leases_fd, images_fd;
+	uint64_t epoch;
+	uint32_t next_id;
+	bool stop;
+	struct watch signals, listen, keeper, worker;
+	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */
+	struct watch old_worker; /* pidfd of a dead supervisor's: must be gone before ours starts */
+	int fuse_fd, fuse_mnt;
+	bool fuse_used; /* a server answered INIT on it */
+	bool fuse_tried; /* and failed: this machine has none */
+	bool worker_ready;
+	uint64_t worker_started_ns, worker_next_ns; /* not to be started before */
+	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
+	struct bs_list clients, images, leases, children, forwarded;
+};
+
+/* --- supervisor.c -------------------------------------------------------------------------- */
+int super_watch(struct super *s, struct watch *w);
+void super_unwatch(struct super *s, struct watch *w);
+/* SIGKILL through the pidfd, which never means another process. */
+void super_kill(const struct bs_child *c);
+
+/* --- kept.c: what the keeper holds for us ----------------------------------------------------- */
+void kept_put(struct super *s, const char *name, int fd);
+void kept_drop(struct super *s, const char *name);
+/* Takes over what a keeper holds; link is its socket. */
+int kept_adopt(struct super *s, int link, struct bs_error *err);
+/* Starts a keeper and gives it everything. */
+int kept_start_keeper(struct super *s, struct bs_error *err);
+void kept_quit_keeper(struct super *s);
+
+/* --- workers.c ---------------------------------------------------------------------------------- */
+/* Starts the worker when none runs and its time has come; makes the FUSE connection first. */
+void workers_tend(struct super *s);
+void workers_stop(struct super *s); /* SIGKILL; workers_tend starts another */
+/* Sends to the worker if it is ready. */
+bool workers_send(struct super *s, struct bs_msg *m);
+
+/* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
+void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
+void mounts_release(struct super *s, const char *container);
+void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply);
+struct held_image *mounts_by_request(struct super *s, uint32_t id);
+struct held_image *mounts_get(struct super *s, const char *digest, bool make);
+void mounts_completed(struct super *s, const char *digest);
+void mounts_send_again(struct super *s); /* to a new worker */
+void mounts_adopt(struct super *s, const char *name, int fd);
+void mounts_read_leases(struct super *s);
+void mounts_client_gone(struct super *s, struct client *c);
+void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- children.c ------------------------------------------------------------------------------------- */
+/* Starts "bootseerd --role ROLE ARG" with a socket at 3 and fds from 4 on. */
+int children_start(struct super *s, const char *role, const char *arg, const int *fds, size_t n,
+		   uint64_t deadline_ns,
+		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
+		   uint32_t id, struct bs_error *err);
+void children_expire(struct super *s, uint64_t now_ns);
+
+/* --- clients.c ---------------------------------------------------------------------------------------- */
+void clients_accept(struct super *s, struct watch *w, uint32_t events);
+void clients_reply(struct super *s, struct client *c, uint32_t id, int result, const char *text);
+void clients_send(struct super *s, struct client *c, struct bs_msg *m);
+void clients_sweep(struct super *s);
+/* The worker's answer to something that was passed on; NULL: it died. */
+void clients_forwarded(struct super *s, uint32_t worker_id, struct bs_msg *m);
+void clients_expire(struct super *s, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "daemon/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "daemon/super.h"
+#include "kern/caps.h"
+
+#define SOCKET_NAME "bootseerd.sock"
+#define ROUND_MS 100 /* deadlines are looked at so often while there are any */
+
+int super_watch(struct super *s, struct watch *w)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.ptr = w };
+
+	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, w->fd, &ev) < 0 ? -errno : 0;
+}
+
+void super_unwatch(struct super *s, struct watch *w)
+{
+	(void)epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
+}
+
+void super_kill(const struct bs_child *c)
+{
+	if (c->pid > 0 && c->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+}
+
+/* --- setting up ------------------------------------------------------------------------- */
+
+static void signal_came(struct super *s, struct watch *w, uint32_t events)
+{
+	struct signalfd_siginfo si;
+
+	while (read(w->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
+			s->stop = true;
+		else if (si.ssi_signo == SIGHUP)
+			workers_stop(s); /* the next one is the binary on disk, with the files on disk */
+	}
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		; /* their sockets tell what matters */
+}
+
+static int set_up_signals(struct super *s, struct bs_error *err)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signals.fd < 0)
+		return bs_fail_errno(err, -errno, "signalfd");
+	s->signals.ready = signal_came;
+	return super_watch(s, &s->signals);
+}
+
+/* The cache belongs to the worker's user, from the directory of images on down. */
+static int open_cache(struct super *s, struct bs_error *err)
+{
+	const struct passwd *pw = getpwnam(s->conf->user);
+	bs_autofd int cache = -EBADF;
+
+	if (!pw)
+		return bs_fail(err, -ENOENT, "%s: user '%s' ([node] user) does not exist",
+			       s->conf->file ? s->conf->file : "configuration", s->conf->user);
+	cache = bs_mkdir_open(AT_FDCWD, s->conf->cache_dir, 0711);
+	if (cache < 0)
+		return bs_fail_errno(err, cache, "make cache directory '%s' ([node] cache_dir)",
+				     s->conf->cache_dir);
+	s->images_fd = bs_mkdir_open(cache, "images", 0700);
+	if (s->images_fd < 0)
+		return bs_fail_errno(err, s->images_fd, "make '%s/images'", s->conf->cache_dir);
+	if (fchown(s->images_fd, pw->pw_uid, pw->pw_gid) < 0 && errno != EROFS)
+		return bs_fail_errno(err, -errno, "give '%s/images' to '%s'", s->conf->cache_dir,
+				     s->conf->user);
+	return 0;
+}
+
+static int open_directories(struct super *s, struct bs_error *err)
+{
+	s->run_fd = bs_mkdir_open(AT_FDCWD, s->conf->run_dir, 0700);
+	if (s->run_fd < 0)
+		return bs_fail_errno(err, s->run_fd, "make run directory '%s' ([node] run_dir)",
+				     s->conf->run_dir);
+	s->leases_fd = bs_mkdir_open(s->run_fd, "leases", 0700);
+	if (s->leases_fd < 0)
+		return bs_fail_errno(err, s->leases_fd, "make '%s/leases'", s->conf->run_dir);
+	return open_cache(s, err);
+}
+
+static bool somebody_listens(const struct sockaddr_un *addr)
+{
+	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	return sock >= 0 && connect(sock, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
+}
+
+static int make_socket(struct super *s, struct bs_error *err)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char dir[32];
+	mode_t mask;
+	int r;
+
+	if (sock < 0)
+		return bs_fail_errno(err, -errno, "make a socket");
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s",
+		       bs_path_of_fd(s->run_fd, dir), SOCKET_NAME);
+	if (somebody_listens(&addr))
+		return bs_fail(err, -EADDRINUSE, "another bootseerd listens at '%s/%s'",
+			       s->conf->run_dir, SOCKET_NAME);
+	(void)unlinkat(s->run_fd, SOCKET_NAME, 0);
+	mask = umask(0177);
+	r = bind(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
+	(void)umask(mask);
+	if (r < 0 || listen(sock, 128) < 0)
+		return bs_fail_errno(err, r < 0 ? r : -errno, "listen at '%s/%s'",
+				     s->conf->run_dir, SOCKET_NAME);
+	s->listen.fd = bs_take_fd(&sock);
+	return 0;
+}
+
+static int first_start(struct super *s, struct bs_error *err)
+{
+	int r = make_socket(s, err);
+
+	if (r < 0)
+		return r;
+	if (getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
+		return bs_fail_errno(err, -errno, "getrandom");
+	return kept_start_keeper(s, err);
+}
+
+static int set_up(struct super *s, const struct bs_supervisor_options *o, struct bs_error *err)
+{
+	int r;
+
+	bs_list_init(&s->clients);
+	bs_list_init(&s->images);
+	bs_list_init(&s->leases);
+	bs_list_init(&s->children);
+	bs_list_init(&s->forwarded);
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll < 0)
+		return bs_fail_errno(err, -errno, "epoll");
+	if ((r = open_directories(s, err)) < 0 || (r = set_up_signals(s, err)) < 0)
+		return r;
+	r = bs_caps_limit(BS_ROLE_SUPERVISOR);
+	if (r < 0)
+		return bs_fail_errno(err, r, "drop capabilities");
+	r = o->keeper_link >= 0 ? kept_adopt(s, o->keeper_link, err) : first_start(s, err);
+	if (r < 0)
+		return r;
+	mounts_read_leases(s);
+	s->listen.ready = clients_accept;
+	r = super_watch(s, &s->listen);
+	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
+}
+
+/* --- running --------------------------------------------------------------------------------- */
+
+/* How long nothing can come due: deadlines are seldom and coarse. */
+static int idle_ms(const struct super *s)
+{
+	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded))
+		return ROUND_MS;
+	return bs_list_empty(&s->images) ? -1 : 1000;
+}
+
+static void run(struct super *s)
+{
+	struct epoll_event ev;
+
+	while (!s->stop) {
+		uint64_t now;
+		int n;
+
+		workers_tend(s);
+		/* one at a time: what one event frees, a later one of the same round could mean */
+		n = epoll_wait(s->epoll, &ev, 1, idle_ms(s));
+		if (n == 1) {
+			struct watch *w = ev.data.ptr;
+
+			w->ready(s, w, ev.events);
+		}
+		now = bs_clock_ns();
+		children_expire(s, now);
+		clients_expire(s, now);
+		mounts_expire(s, now);
+		clients_sweep(s);
+	}
+}
+
+int bs_supervisor_main(const struct bs_supervisor_options *o)
+{
+	static struct super s; /* zeroed; as long as the process */
+	struct bs_error err = BS_ERROR_INIT;
+
+	s.conf = o->conf;
+	s.config_file = o->config_file;
+	s.fuse_fd = s.fuse_mnt = -EBADF;
+	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
+	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;
+	if (set_up(&s, o, &err) < 0) {
+		bs_log_error("%s", bs_error_text(&err));
+		kept_quit_keeper(&s);
+		return 1;
+	}
+	bs_log_info("serving at '%s/%s', cache '%s'", o->conf->run_dir, SOCKET_NAME,
+		    o->conf->cache_dir);
+	if (o->started_fd >= 0) {
+		(void)bs_write_full(o->started_fd, "1", 1); /* who waited may be gone: fine */
+		(void)bs_close(o->started_fd);
+	}
+	run(&s);
+	kept_quit_keeper(&s);
+	workers_stop(&s);
+	(void)unlinkat(s.run_fd, SOCKET_NAME, 0);
+	return 0;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "daemon/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/jsonw.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "cache/blob.h"
+#include "cache/fill.h"
+#include "ctl/conf.h"
+#include "ctl/msg.h"
+#include "daemon/broker.h"
+#include "daemon/sources.h"
+#include "kern/sandbox.h"
+#include "net/loop.h"
+#include "rootfs/blockfs.h"
+#include "rootfs/images.h"
+
+#define FUSE_THREADS 4u
+#define PREPARE_THREADS 4u
+#define JSON_MAX 49152u /* fits into one message */
+#define SOURCES_MAX 16u
+
+/* A request of the supervisor that waits for a preparing thread. */
+struct task {
+	struct bs_list queued;
+	struct bs_msg msg;
+};
+
+struct worker {
+	const struct bs_conf *conf;
+	struct bs_broker *broker;
+	struct bs_loop *loop;
+	struct bs_fill *fill;
+	struct bs_images *images;
+	struct bs_sources *sources;
+	pthread_mutex_t lock; /* guards tasks */
+	pthread_cond_t work;
+	struct bs_list tasks;
+};
+
+static void event(void *cookie, const char *text)
+{
+	bs_broker_event(((struct worker *)cookie)->broker, text);
+}
+
+/* --- preparing images ------------------------------------------------------------------- */
+
+static int read_request(const struct bs_msg *m, struct bs_digest *ret_digest,
+			const char *sources[SOURCES_MAX], size_t *ret_n, uint64_t *ret_wait_ns,
+			struct bs_error *err)
+{
+	const char *text = bs_msg_text(m, BS_TAG_DIGEST, 0);
+	size_t n = 0;
+
+	if (!text || bs_digest_parse(text, strlen(text), ret_digest) < 0)
+		return bs_fail(err, -EBADMSG, "a request without a digest");
+	while (n < SOURCES_MAX && (sources[n] = bs_msg_text(m, BS_TAG_SOURCE, n)))
+		n++;
+	*ret_n = n;
+	*ret_wait_ns = 0;
+	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, ret_wait_ns);
+	return 0;
+}
+
+static void reply_prepared(struct worker *w, uint32_t id, struct bs_image *i)
+{
+	const bool complete = bs_blob_complete(i->blob);
+	bs_autofd int meta = bs_image_open_metadata(i);
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	if (meta < 0) {
+		struct bs_error err = BS_ERROR_INIT;
+
+		(void)bs_fail_errno(&err, meta, "open the metadata in the cache");
+		bs_broker_reply(w->broker, id, meta, &err);
+		return;
+	}
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_COMPLETE, complete);
+	(void)bs_msg_add_fd(&m, meta);
+	if (complete)
+		(void)bs_msg_add_fd(&m, bs_blob_fd(i->blob));
+	bs_broker_send(w->broker, &m);
+}
+
+/* A completion that the supervisor, and perhaps a request, is told about. */
+struct completion {
+	struct worker *w;
+	struct bs_digest digest;
+	uint32_t id; /* 0: nobody waits */
+};
+
+static void completed(void *cookie, int result)
+{
+	struct completion *c = cookie;
+	struct bs_error err = BS_ERROR_INIT;
+	char text[BS_DIGEST_TEXT_LEN];
+
+	if (result == 0)
+		bs_broker_completed(c->w->broker, bs_digest_text(&c->digest, text));
+	else
+		(void)bs_fail_errno(&err, result, "complete image %s",
+				    bs_digest_text(&c->digest, text));
+	if (c->id)
+		bs_broker_reply(c->w->broker, c->id, result, &err);
+	free(c);
+}
+
+static int start_completion(struct worker *w, struct bs_image *i, uint32_t id)
+{
+	struct completion *c = malloc(sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct completion){ .w = w, .digest = i->digest, .id = id };
+	r = bs_image_complete(i, completed, c);
+	if (r < 0)
+		free(c);
+	return r;
+}
+
+static void run_task(struct worker *w, struct bs_msg *m)
+{
+	const char *sources[SOURCES_MAX];
+	struct bs_timeline tl = BS_TIMELINE_NONE;
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_digest digest;
+	struct bs_image *i;
+	uint64_t wait_ns;
+	size_t n = 0;
+	int r = read_request(m, &digest, sources, &n, &wait_ns, &err);
+
+	tl.program = "bootseerd";
+	tl.fd = bs_msg_take_fd(m, 0);
+	if (r == 0)
+		r = bs_images_prepare(w->images, &digest, sources, n, wait_ns, &tl, &i, &err);
+	if (r < 0) {
+		bs_broker_reply(w->broker, m->id, r, &err);
+		return;
+	}
+	if (m->type == BS_MSG_PREPARE) {
+		reply_prepared(w, m->id, i);
+		if (w->conf->background)
+			(void)start_completion(w, i, 0); /* -EALREADY is as good */
+		return;
+	}
+	r = start_completion(w, i, m->id);
+	if (r == -EALREADY)
+		r = bs_blob_complete(i->blob) ? 0 : -EALREADY;
+	else if (r == 0)
+		return; /* completed answers */
+	(void)bs_fail(&err, r, "the image is being completed already");
+	bs_broker_reply(w->broker, m->id, r, &err);
+}
+
+static void *prepare_main(void *arg)
+{
+	struct worker *w = arg;
+
+	for (;;) {
+		struct task *t;
+
+		(void)pthread_mutex_lock(&w->lock);
+		while (bs_list_empty(&w->tasks))
+			(void)pthread_cond_wait(&w->work, &w->lock);
+		t = bs_list_entry(w->tasks.next, struct task, queued);
+		bs_list_remove(&t->queued);
+		(void)pthread_mutex_unlock(&w->lock);
+		run_task(w, &t->msg);
+		bs_msg_done(&t->msg);
+		free(t);
+	}
+	return NULL;
+}
+
+static void queue_task(struct worker *w, struct bs_msg *m)
+{
+	struct task *t = malloc(sizeof(*t));
+	struct bs_error err = BS_ERROR_INIT;
+
+	if (!t) {
+		bs_broker_reply(w->broker, m->id, bs_fail(&err, -ENOMEM, "out of memory"), &err);
+		return;
+	}
+	t->msg = *m;
+	bs_msg_init(m, 0, 0);
+	(void)pthread_mutex_lock(&w->lock);
+	bs_list_append(&w->tasks, &t->queued);
+	(void)pthread_cond_signal(&w->work);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
+/* --- status -------------------------------------------------------------------------------- */
+
+static void put_lanes(struct bs_jsonw *w, const struct bs_loop_stats *s)
+{
+	static const char *const names[] = { "demand", "hot", "background" };
+
+	_Static_assert(BS_ARRAY_LEN(names) == BS_LANE_MAX, "a name a lane");
+	bs_jsonw_key(w, "lanes");
+	bs_jsonw_object(w);
+	for (size_t i = 0; i < BS_LANE_MAX; i++) {
+		bs_jsonw_key(w, names[i]);
+		bs_jsonw_object(w);
+		bs_jsonw_ku64(w, "requests", s->requests[i]);
+		bs_jsonw_ku64(w, "bytes", s->bytes[i]);
+		bs_jsonw_ku64(w, "failures", s->failures[i]);
+		bs_jsonw_ku64(w, "queued", s->queued[i]);
+		bs_jsonw_ku64(w, "running", s->running[i]);
+		bs_jsonw_end(w);
+	}
+	bs_jsonw_end(w);
+	bs_jsonw_ku64(w, "demand_waited", s->demand_waited);
+	bs_jsonw_ku64(w, "connections", s->connections);
+	bs_jsonw_ku64(w, "token_refreshes", s->token_refreshes);
+}
+
+static void put_fill(struct bs_jsonw *w, const struct bs_fill_stats *s)
+{
+	bs_jsonw_key(w, "cache");
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "reads", s->reads);
+	bs_jsonw_ku64(w, "read_bytes", s->read_bytes);
+	bs_jsonw_ku64(w, "hits", s->hits);
+	bs_jsonw_ku64(w, "misses", s->misses);
+	bs_jsonw_ku64(w, "joined", s->joined);
+	bs_jsonw_ku64(w, "fetched_frames", s->fetched_units);
+	bs_jsonw_ku64(w, "fetched_bytes", s->fetched_bytes);
+	bs_jsonw_ku64(w, "copied_frames", s->copied_units);
+	bs_jsonw_ku64(w, "bad_frames", s->bad_units);
+	bs_jsonw_ku64(w, "unstored_frames", s->unstored_units);
+	bs_jsonw_ku64(w, "retries", s->retries);
+	bs_jsonw_ku64(w, "failed_reads", s->failed_reads);
+	bs_jsonw_end(w);
+}
+
+static void reply_status(struct worker *w, uint32_t id)
+{
+	bs_autobuf text = BS_BUF_INIT(JSON_MAX);
+	struct bs_jsonw *j = bs_jsonw_new(false);
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_loop_stats loop;
+	struct bs_fill_stats fill;
+	bs_automsg m;
+	int r = -ENOMEM;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	if (j) {
+		bs_loop_stats(w->loop, &loop);
+		bs_fill_stats(w->fill, &fill);
+		bs_jsonw_object(j);
+		put_fill(j, &fill);
+		put_lanes(j, &loop);
+		bs_jsonw_key(j, "images");
+		bs_images_status(w->images, j);
+		bs_jsonw_end(j);
+		r = bs_jsonw_finish(j, &text);
+	}
+	if (r < 0) {
+		bs_broker_reply(w->broker, id, bs_fail(&err, r, "the status is too long"), &err);
+		return;
+	}
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text));
+	bs_broker_send(w->broker, &m);
+}
+
+/* --- life ------------------------------------------------------------------------------------ */
+
+static int control_loop(struct worker *w, int control)
+{
+	for (;;) {
+		bs_automsg m;
+
+		bs_msg_init(&m, 0, 0);
+		if (bs_msg_recv(control, &m) < 0)
+			return 0; /* the supervisor is gone, and another will start another of us */
+		if (m.type == BS_MSG_REPLY)
+			bs_broker_answered(w->broker, &m);
+		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE)
+			queue_task(w, &m);
+		else if (m.type == BS_MSG_STATUS)
+			reply_status(w, m.id);
+	}
+}
+
+static void raise_limits(void)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
+		return;
+	rl.rlim_cur = rl.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &rl); /* what we have must do */
+}
+
+/* Everything that is made while still root: user looked up, START read, then shut in. */
+static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
+		   struct bs_error *err)
+{
+	const struct passwd *pw;
+	int r = bs_msg_recv(control, start);
+
+	if (r < 0 || start->type != BS_MSG_START)
+		return bs_fail(err, -EPROTO, "the supervisor did not say start");
+	pw = getpwnam(conf->user);
+	if (!pw)
+		return bs_fail(err, -ENOENT, "user '%s' ([node] user) does not exist", conf->user);
+	raise_limits();
+	return bs_sandbox_enter_worker(pw->pw_uid, pw->pw_gid, getppid(), err);
+}
+
+static int start_fill(struct worker *w, struct bs_error *err)
+{
+	const struct bs_loop_options lo = {
+		.connections_per_host = w->conf->connections,
+		.connect_timeout_ns = w->conf->connect_timeout_ns,
+		.stall_timeout_ns = w->conf->stall_timeout_ns,
+	};
+	struct bs_fill_options fo = {
+		.n_unpackers = 2,
+		.read_wait_ns = w->conf->read_wait_ns,
+		.scratch_new = bs_images_scratch_new,
+		.scratch_free = bs_images_scratch_free,
+		.event = event,
+		.event_cookie = w,
+		.fetched = bs_images_note_fetched,
+	};
+	int r = bs_loop_new(&lo, &w->loop, err);
+
+	if (r < 0)
+		return r;
+	bs_loop_background_rate(w->loop, w->conf->background_rate);
+	fo.loop = w->loop;
+	return bs_fill_new(&fo, &w->fill, err);
+}
+
+static int start_preparers(struct worker *w, struct bs_error *err)
+{
+	pthread_t t;
+
+	for (unsigned int i = 0; i < PREPARE_THREADS; i++) {
+		int r = pthread_create(&t, NULL, prepare_main, w);
+
+		if (r != 0)
+			return bs_fail_errno(err, -r, "start a thread");
+	}
+	return 0;
+}
+
+static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *err)
+{
+	struct bs_images_options io = { .fill = NULL, .event = event, .cookie = w };
+	struct bs_blockfs_options bo = { .n_threads = FUSE_THREADS };
+	struct bs_blockfs *fs;
+	uint64_t takeover = 0;
+	int r = start_fill(w, err);
+
+	if (r < 0)
+		return r;
+	r = bs_sources_new(w->conf, w->loop, w->broker, &w->sources, err);
+	if (r < 0)
+		return r;
+	(void)bs_msg_u64(start, BS_TAG_EPOCH, &io.epoch);
+	(void)bs_msg_u64(start, BS_TAG_TAKEOVER, &takeover);
+	io.fill = w->fill;
+	io.dirfd = bs_msg_take_fd(start, 0);
+	io.open_source = bs_sources_open;
+	io.cookie = w->sources;
+	io.event = bs_sources_event;
+	r = bs_images_new(&io, &w->images, err);
+	if (r < 0)
+		return r;
+	r = start_preparers(w, err);
+	if (r < 0)
+		return r;
+	bo.fuse_fd = bs_msg_take_fd(start, 1);
+	if (bo.fuse_fd < 0)
+		return 0; /* no FUSE on this node: images are only fetched and unpacked */
+	bo.takeover = takeover != 0;
+	bo.images = w->images;
+	bo.fill = w->fill;
+	return bs_blockfs_start(&bo, &fs, err);
+}
+
+int bs_worker_main(const struct bs_conf *conf, int control)
+{
+	static struct worker w; /* threads that never end point to it */
+	struct bs_error err = BS_ERROR_INIT;
+	bs_automsg start, ready;
+	int r;
+
+	w.conf = conf;
+	(void)pthread_mutex_init(&w.lock, NULL);
+	(void)pthread_cond_init(&w.work, NULL);
+	bs_list_init(&w.tasks);
+	bs_msg_init(&start, 0, 0);
+	bs_msg_init(&ready, BS_MSG_READY, 0);
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = shut_in(conf, control, &start, &err);
+	if (r == 0)
+		r = bs_broker_new(control, &w.broker, &err);
+	if (r == 0)
+		r = start_all(&w, &start, &err);
+	if (r < 0) {
+		bs_log_error("worker: %s", bs_error_text(&err));
+		return 1;
+	}
+	bs_broker_send(w.broker, &ready);
+	return control_loop(&w, control);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* The worker's life as the supervisor sees it, and what it asks of us. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "daemon/super.h"
+#include "kern/fusedev.h"
+
+#define PAUSE_NS (20 * BS_NS_PER_MS)   /* after a first death */
+#define PAUSE_MAX_NS (5 * BS_NS_PER_S) /* after many that were never ready */
+#define CREDENTIAL_WAIT_NS (45 * BS_NS_PER_S)
+
+/* --- the FUSE connection ------------------------------------------------------------------ */
+
+static void drop_fuse(struct super *s)
+{
+	s->fuse_fd = bs_close(s->fuse_fd);
+	s->fuse_mnt = bs_close(s->fuse_mnt);
+}
+
+/* A connection that no server ever answered is not worth keeping: a new one each time. */
+static void make_fuse(struct super *s)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	if (s->fuse_used || s->fuse_tried)
+		return;
+	drop_fuse(s);
+	s->fuse_fd = bs_fusedev_open(&err);
+	if (s->fuse_fd >= 0)
+		s->fuse_mnt = bs_fusedev_mount(s->fuse_fd, "bootseer-blobs", &err);
+	if (s->fuse_mnt >= 0)
+		return;
+	drop_fuse(s);
+	s->fuse_tried = true;
+	bs_log_warning("no FUSE on this node, images will be unpacked instead: %s",
+		       bs_error_text(&err));
+}
+
+/* --- requests of the worker ----------------------------------------------------------------- */
+
+static void answer(struct super *s, uint32_t id, int result, const char *text)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, (uint64_t)-result);
+	if (text)
+		(void)bs_msg_add_text(&m, BS_TAG_TEXT, text);
+	(void)workers_send(s, &m);
+}
+
+static void open_layout(struct super *s, const struct bs_msg *m)
+{
+	const char *source = bs_msg_text(m, BS_TAG_SOURCE, 0);
+	const char *dir = source ? bs_str_after(source, "oci:") : NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autofd int fd = -EBADF;
+	bs_automsg reply;
+
+	if (!dir || bs_conf_allows(s->conf, source, &err) < 0) {
+		answer(s, m->id, -EPERM, dir ? bs_error_text(&err) : "not a layout directory");
+		return;
+	}
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0) {
+		int r = bs_fail_errno(&err, -errno, "open layout '%s'", dir);
+
+		answer(s, m->id, r, bs_error_text(&err));
+		return;
+	}
+	bs_msg_init(&reply, BS_MSG_REPLY, m->id);
+	(void)bs_msg_add_u64(&reply, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_fd(&reply, fd);
+	(void)workers_send(s, &reply);
+}
+
+/* The child's words go on to the worker as they are. */
+static void credential_found(struct super *s, struct child *c, struct bs_msg *m)
+{
+	if (!m) {
+		answer(s, c->id, -ETIMEDOUT, "the credential helpers did not answer in time");
+		return;
+	}
+	m->type = BS_MSG_REPLY;
+	m->id = c->id;
+	(void)workers_send(s, m);
+}
+
+static void find_credential(struct super *s, const struct bs_msg *m)
+{
+	const char *host = bs_msg_text(m, BS_TAG_HOST, 0);
+	struct bs_error err = BS_ERROR_INIT;
+	int r;
+
+	if (!host || !*host) {
+		answer(s, m->id, -EINVAL, "no host");
+		return;
+	}
+	r = children_start(s, "credential", host, NULL, 0, bs_clock_ns() + CREDENTIAL_WAIT_NS,
+			   credential_found, NULL, m->id, &err);
+	if (r < 0)
+		answer(s, m->id, r, bs_error_text(&err));
+}
+
+static void became_ready(struct super *s)
+{
+	s->worker_ready = true;
+	s->worker_failures = 0;
+	if (s->fuse_fd >= 0 && !s->fuse_used) {
+		s->fuse_used = true;
+		kept_put(s, "fuse", s->fuse_fd);
+		kept_put(s, "fuse-mount", s->fuse_mnt);
+	}
+	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
+		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
+	mounts_send_again(s);
+}
+
+static void reply_came(struct super *s, struct bs_msg *m)
+{
+	struct held_image *i = mounts_by_request(s, m->id);
+
+	if (i)
+		mounts_prepared(s, i, m);
+	else
+		clients_forwarded(s, m->id, m);
+}
+
+static void message(struct super *s, struct bs_msg *m)
+{
+	const char *text;
+
+	switch (m->type) {
+	case BS_MSG_READY:
+		became_ready(s);
+		break;
+	case BS_MSG_REPLY:
+		reply_came(s, m);
+		break;
+	case BS_MSG_CREDENTIAL:
+		find_credential(s, m);
+		break;
+	case BS_MSG_OPEN_LAYOUT:
+		open_layout(s, m);
+		break;
+	case BS_MSG_EVENT:
+		text = bs_msg_text(m, BS_TAG_TEXT, 0);
+		if (text)
+			bs_log_warning("worker: %s", text);
+		break;
+	case BS_MSG_COMPLETED:
+		text = bs_msg_text(m, BS_TAG_DIGEST, 0);
+		if (text)
+			mounts_completed(s, text);
+		break;
+	default:
+		break;
+	}
+}
+
+/* --- life and death --------------------------------------------------------------------------- */
+
+static void worker_gone(struct super *s)
+{
+	uint64_t pause = PAUSE_NS << BS_MIN(s->worker_failures, 8u);
+
+	super_unwatch(s, &s->worker);
+	s->worker.fd = bs_close(s->worker.fd);
+	super_kill(&s->worker_process);
+	(void)bs_close(s->worker_process.pidfd);
+	s->worker_process = (struct bs_child){ .pidfd = -EBADF };
+	s->worker_ready = false;
+	s->worker_failures++;
+	s->worker_restarts++;
+	s->worker_next_ns = bs_clock_ns() + (s->worker_failures == 1 ? 0 : BS_MIN(pause, PAUSE_MAX_NS));
+	if (!s->stop)
+		bs_log_warning("the worker died, starting another");
+	clients_forwarded(s, 0, NULL);
+}
+
+static void socket_ready(struct super *s, struct watch *w, uint32_t events)
+{
+	for (int i = 0; i < 64; i++) { /* others want to be heard too */
+		bs_automsg m;
+		int r;
+
+		bs_msg_init(&m, 0, 0);
+		r = bs_msg_recv(w->fd, &m);
+		if (r == -EAGAIN)
+			return;
+		if (r < 0) {
+			worker_gone(s);
+			return;
+		}
+		message(s, &m);
+	}
+}
+
+static int spawn_worker(struct super *s, int theirs, struct bs_error *err)
+{
+	const char *argv[] = { "/proc/self/exe", "--role", "worker", "--config", s->config_file,
+			       NULL };
+	struct bs_spawn sp = BS_SPAWN_INIT;
+
+	if (!s->config_file)
+		argv[3] = NULL;
+	sp.argv = argv;
+	sp.stdio[2] = STDERR_FILENO;
+	sp.fds = &theirs;
+	sp.n_fds = 1;
+	return bs_spawn_start(&sp, &s->worker_process, err);
+}
+
+static int start_worker(struct super *s, struct bs_error *err)
+{
+	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	bs_automsg m;
+	int pair[2], r;
+
+	make_fuse(s);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return bs_fail_errno(err, -errno, "make the worker's socket");
+	ours = pair[0];
+	theirs = pair[1];
+	bs_msg_init(&m, BS_MSG_START, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_EPOCH, s->epoch);
+	(void)bs_msg_add_u64(&m, BS_TAG_TAKEOVER, s->fuse_used);
+	(void)bs_msg_add_fd(&m, s->images_fd);
+	if (s->fuse_fd >= 0)
+		(void)bs_msg_add_fd(&m, s->fuse_fd);
+	r = bs_msg_send(ours, &m);
+	if (r < 0)
+		return bs_fail_errno(err, r, "tell the worker to start");
+	r = spawn_worker(s, theirs, err);
+	if (r < 0)
+		return r;
+	kept_put(s, "worker", s->worker_process.pidfd);
+	(void)fcntl(ours, F_SETFL, O_NONBLOCK);
+	s->worker_started_ns = bs_clock_ns();
+	s->worker.fd = bs_take_fd(&ours);
+	s->worker.ready = socket_ready;
+	return super_watch(s, &s->worker);
+}
+
+void workers_tend(struct super *s)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	if (s->stop || s->worker.fd >= 0 || s->old_worker.fd >= 0 ||
+	    bs_clock_ns() < s->worker_next_ns)
+		return;
+	if (start_worker(s, &err) < 0) {
+		bs_log_error("start the worker: %s", bs_error_text(&err));
+		s->worker_next_ns = bs_clock_ns() + PAUSE_MAX_NS;
+	}
+}
+
+void workers_stop(struct super *s)
+{
+	super_kill(&s->worker_process);
+}
+
+bool workers_send(struct super *s, struct bs_msg *m)
+{
+	if (!s->worker_ready)
+		return false;
+	return bs_msg_send(s->worker.fd, m) == 0;
+}

@@ -1,0 +1,642 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "rootfs/images.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomicfile.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/jsonw.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "cache/blob.h"
+#include "cache/fill.h"
+#include "cache/origin.h"
+#include "image/artifact.h"
+#include "image/erofs.h"
+#include "image/frames.h"
+#include "image/table.h"
+#include "image/tree.h"
+#include "net/repo.h"
+
+#define METADATA "meta-1.erofs"
+#define TREE_DATA_MAX (1u << 30)  /* compressed tree */
+#define TABLE_DATA_MAX (512u << 20)
+#define SOURCES_MAX 65536u
+#define PAUSE_NS (500 * BS_NS_PER_MS) /* between rounds over the sources */
+#define PREPARERS 16 /* locks: images that can be prepared at once */
+
+struct image {
+	struct bs_image pub; /* first: geometry's cookie and callers' pointer are the same */
+	struct bs_images *of;
+	int dirfd;
+	struct bs_artifact artifact;
+	struct bs_table *table;
+	struct bs_timeline tl; /* of the start that prepared it */
+	atomic_bool read_marked, fetch_marked, completing;
+	_Atomic uint64_t reads, fetched_bytes;
+	void (*done)(void *cookie, int result); /* of the completion that runs */
+	void *done_cookie;
+};
+
+struct bs_images {
+	struct bs_images_options o;
+	pthread_mutex_t lock; /* guards by_digest */
+	struct bs_map by_digest;
+	/* order: preparing, loading, lock. Who reads blocks never waits for preparing. */
+	pthread_mutex_t preparing[PREPARERS]; /* held over the network; by the digest's first byte */
+	pthread_mutex_t loading;	      /* held over the disk */
+};
+
+/* --- the blob's ops: frames of the table ------------------------------------------------ */
+
+static const struct bs_frame *frame(void *cookie, uint32_t i)
+{
+	return &((struct image *)cookie)->table->frames[i];
+}
+
+static void op_unit(void *cookie, uint32_t i, struct bs_unit *ret)
+{
+	const struct bs_frame *fr = frame(cookie, i);
+
+	*ret = (struct bs_unit){ .blob_off = fr->first_block * BS_BLOCK_SIZE,
+				 .blob_len = fr->n_blocks * BS_BLOCK_SIZE,
+				 .data_off = fr->off,
+				 .data_len = fr->len };
+}
+
+static uint32_t op_find(void *cookie, uint64_t blob_off)
+{
+	return bs_table_find(((struct image *)cookie)->table, blob_off / BS_BLOCK_SIZE);
+}
+
+static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, void *out)
+{
+	return bs_frame_decode(scratch, frame(cookie, i), data, out);
+}
+
+static int op_verify(void *cookie, void *scratch, uint32_t i, const void *bytes)
+{
+	return bs_frame_verify(scratch, frame(cookie, i), bytes);
+}
+
+static const struct bs_blob_ops ops = {
+	.unit = op_unit,
+	.find = op_find,
+	.decode = op_decode,
+	.verify = op_verify,
+};
+
+void *bs_images_scratch_new(void)
+{
+	return bs_framer_new(0);
+}
+
+void bs_images_scratch_free(void *scratch)
+{
+	(void)bs_framer_free(scratch);
+}
+
+/* --- loading ---------------------------------------------------------------------------------- */
+
+static uint64_t node_of(const struct bs_digest *d)
+{
+	uint64_t v;
+
+	memcpy(&v, d->b, sizeof(v));
+	v = be64toh(v);
+	return v < 2 ? v + 2 : v; /* 0 is no node, 1 the root */
+}
+
+static struct image *image_free(struct image *i)
+{
+	if (!i)
+		return NULL;
+	(void)bs_blob_free(i->pub.blob);
+	(void)bs_origin_unref(i->pub.origin);
+	(void)bs_table_free(i->table);
+	bs_timeline_done(&i->tl);
+	(void)bs_close(i->dirfd);
+	free(i);
+	return NULL;
+}
+DEFINE_BS_AUTO(image, struct image, image_free)
+
+static int read_manifest(int dirfd, const struct bs_digest *digest, struct bs_artifact *ret,
+			 struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	char type[] = BS_MEDIA_OCI_MANIFEST;
+	struct bs_manifest m = { .media_type = type };
+	int r = bs_read_file_at(dirfd, "manifest", O_NOFOLLOW, BS_MANIFEST_MAX, &bytes, &m.len);
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "read cache file 'manifest'");
+	m.bytes = bytes;
+	bs_digest_of(bytes, m.len, &m.digest);
+	if (!bs_digest_eq(&m.digest, digest))
+		return bs_fail(err, -EBADMSG, "cache file 'manifest' has another digest");
+	return bs_artifact_parse(&m, ret, err);
+}
+
+static int read_table(int dirfd, const struct bs_descriptor *d, struct bs_table **ret,
+		      struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	struct bs_digest is;
+	size_t len;
+	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len);
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "read cache file 'table'");
+	bs_digest_of(bytes, len, &is);
+	if (!bs_digest_eq(&is, &d->digest))
+		return bs_fail(err, -EBADMSG, "cache file 'table' has another digest");
+	return bs_table_read(bytes, len, ret, err);
+}
+
+static int open_sources(struct bs_images *im, const char *const *sources, size_t n,
+			struct bs_repo **repos, struct bs_error *err)
+{
+	size_t n_open = 0;
+
+	for (size_t i = 0; i < n && n_open < BS_ORIGIN_SOURCES_MAX; i++) {
+		if (im->o.open_source(im->o.cookie, sources[i], &repos[n_open], err) == 0)
+			n_open++;
+	}
+	return (int)n_open;
+}
+
+static void close_sources(struct bs_repo **repos, int n)
+{
+	for (int i = 0; i < n; i++)
+		(void)bs_repo_unref(repos[i]);
+}
+
+/* Tells the image where its data is; what cannot be opened is left out. */
+static void set_sources(struct image *i, const char *const *sources, size_t n)
+{
+	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
+	struct bs_error err = BS_ERROR_INIT;
+	int n_open = open_sources(i->of, sources, n, repos, &err);
+
+	if (n_open > 0)
+		bs_origin_set(i->pub.origin, repos, (size_t)n_open);
+	else if (n > 0 && i->of->o.event)
+		i->of->o.event(i->of->o.cookie, bs_error_text(&err));
+	close_sources(repos, n_open);
+}
+
+static void read_sources(struct image *i)
+{
+	bs_autofree char *text = NULL;
+	bs_autostrv list = { 0 };
+
+	if (bs_read_file_at(i->dirfd, "sources", O_NOFOLLOW, SOURCES_MAX, &text, NULL) == 0 &&
+	    bs_strv_split(&list, text, "\n") == 0)
+		set_sources(i, (const char *const *)list.v, list.n);
+}
+
+/* Loads the prepared entry in dirfd (taken over). -ENOENT: it is not prepared. */
+static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
+		struct image **ret, struct bs_error *err)
+{
+	bs_auto(image) struct image *i = calloc(1, sizeof(*i));
+	struct bs_blob_geometry g = { .ops = &ops };
+	int r;
+
+	if (!i) {
+		(void)bs_close(dirfd);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
+	i->of = im;
+	i->dirfd = dirfd;
+	i->tl = BS_TIMELINE_NONE;
+	i->pub.digest = *digest;
+	i->pub.node = node_of(digest);
+	if (faccessat(dirfd, METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return bs_fail_errno(err, -errno, "cache file '%s'", METADATA);
+	if ((r = read_manifest(dirfd, digest, &i->artifact, err)) < 0 ||
+	    (r = read_table(dirfd, &i->artifact.table, &i->table, err)) < 0)
+		return r;
+	i->pub.origin = bs_origin_new(&i->artifact.data.digest);
+	if (!i->pub.origin)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	i->pub.blob_bytes = i->table->blob_blocks * BS_BLOCK_SIZE;
+	g.cookie = i;
+	g.bytes = i->pub.blob_bytes;
+	g.n_units = i->table->n_frames;
+	r = bs_blob_open(dirfd, &g, im->o.epoch, &i->pub.blob, err);
+	if (r < 0)
+		return r;
+	*ret = bs_take(&i);
+	return 0;
+}
+
+static struct image *find_loaded(struct bs_images *im, const struct bs_digest *d)
+{
+	struct image *i;
+
+	(void)pthread_mutex_lock(&im->lock);
+	i = bs_map_get(&im->by_digest, d->b, sizeof(d->b));
+	(void)pthread_mutex_unlock(&im->lock);
+	return i;
+}
+
+static int load_and_keep(struct bs_images *im, const struct bs_digest *d, struct image **ret,
+			 struct bs_error *err)
+{
+	char hex[BS_DIGEST_TEXT_LEN];
+	struct image *i = NULL;
+	int r, fd;
+
+	fd = openat(im->o.dirfd, bs_digest_hex(d, hex),
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return bs_fail_errno(err, -errno, "cache entry '%s'", hex);
+	r = load(im, d, fd, &i, err);
+	if (r < 0)
+		return bs_error_context(err, "cache entry '%s'", hex);
+	read_sources(i);
+	(void)pthread_mutex_lock(&im->lock);
+	r = bs_map_put(&im->by_digest, i->pub.digest.b, sizeof(i->pub.digest.b), i);
+	(void)pthread_mutex_unlock(&im->lock);
+	if (r < 0) {
+		(void)image_free(i);
+		return bs_fail(err, r, "out of memory");
+	}
+	*ret = i;
+	return 0;
+}
+
+/* The image, loaded from disk when it is prepared. */
+static int get(struct bs_images *im, const struct bs_digest *d, struct image **ret,
+	       struct bs_error *err)
+{
+	int r = 0;
+
+	(void)pthread_mutex_lock(&im->loading);
+	*ret = find_loaded(im, d);
+	if (!*ret)
+		r = load_and_keep(im, d, ret, err);
+	(void)pthread_mutex_unlock(&im->loading);
+	return r;
+}
+
+struct bs_image *bs_images_by_name(struct bs_images *im, const char *name)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	struct bs_digest d;
+	struct image *i = NULL;
+	int n = snprintf(text, sizeof(text), "sha256:%s", name);
+
+	if (n != BS_DIGEST_TEXT_LEN - 1 || bs_digest_parse(text, (size_t)n, &d) < 0)
+		return NULL;
+	i = find_loaded(im, &d);
+	if (i)
+		return &i->pub;
+	return get(im, &d, &i, NULL) < 0 ? NULL : &i->pub;
+}
+
+static struct image *loaded_by_node(struct bs_images *im, uint64_t node)
+{
+	struct image *i;
+	size_t pos = 0;
+
+	(void)pthread_mutex_lock(&im->lock);
+	while ((i = bs_map_next(&im->by_digest, &pos))) {
+		if (i->pub.node == node)
+			break;
+	}
+	(void)pthread_mutex_unlock(&im->lock);
+	return i;
+}
+
+struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node)
+{
+	struct image *i = loaded_by_node(im, node);
+	struct bs_image *found = NULL;
+	char prefix[17];
+	struct dirent *de;
+	DIR *d;
+	int fd;
+
+	if (i)
+		return &i->pub;
+	/* a worker that was just started: the name begins with the node's digits */
+	fd = openat(im->o.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d) {
+		(void)bs_close(fd);
+		return NULL;
+	}
+	(void)snprintf(prefix, sizeof(prefix), "%016llx", (unsigned long long)node);
+	while (!found && (de = readdir(d))) {
+		if (strncmp(de->d_name, prefix, 16) == 0)
+			found = bs_images_by_name(im, de->d_name);
+	}
+	(void)closedir(d);
+	return found;
+}
+
+int bs_image_open_metadata(struct bs_image *i)
+{
+	int fd = openat(((struct image *)i)->dirfd, METADATA, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* --- preparing ------------------------------------------------------------------------------------ */
+
+/* What one source must give before anything can be mounted. */
+struct parts {
+	struct bs_manifest manifest;
+	struct bs_artifact artifact;
+	char *table;
+};
+
+static void parts_done(struct parts *p)
+{
+	bs_manifest_done(&p->manifest);
+	free(p->table);
+}
+
+static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timeline *tl,
+			  struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	bs_autofd int fd = bs_atomicfile_open(dirfd, 0600);
+	uint64_t bytes;
+	int r;
+
+	if (fd < 0)
+		return bs_fail_errno(err, fd, "make the metadata file in the cache");
+	r = bs_erofs_write(tree, fd, &bytes, err);
+	if (r < 0)
+		return bs_error_context(err, "write EROFS metadata");
+	r = bs_atomicfile_publish(fd, dirfd, METADATA, true);
+	if (r < 0)
+		return bs_fail_errno(err, r, "publish '%s' in the cache", METADATA);
+	bs_timeline_span(tl, BS_SPAN_METADATA, start, bytes, NULL);
+	return 0;
+}
+
+static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
+			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	bs_auto(tree) struct bs_tree *tree = NULL;
+	bs_autofree char *bytes = NULL;
+	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes, err);
+
+	if (r < 0)
+		return bs_error_context(err, "tree");
+	r = bs_tree_read(bytes, a->tree.size, &tree, err);
+	if (r < 0)
+		return bs_error_context(err, "tree");
+	if (tree->blob_blocks != blob_blocks)
+		return bs_fail(err, -EBADMSG, "tree and table speak of blobs of different sizes");
+	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
+	return write_metadata(dirfd, tree, tl, err);
+}
+
+static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
+		     struct bs_table **ret_table, struct bs_timeline *tl, struct bs_error *err)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	uint64_t start = bs_clock_ns();
+	int r = bs_repo_get_manifest(repo, bs_digest_text(digest, text), &p->manifest, err);
+
+	if (r < 0)
+		return r;
+	r = bs_artifact_parse(&p->manifest, &p->artifact, err);
+	if (r < 0)
+		return r;
+	bs_timeline_span(tl, BS_SPAN_MANIFEST, start, p->manifest.len, repo->name);
+	start = bs_clock_ns();
+	r = bs_repo_get_blob_mem(repo, &p->artifact.table.digest, p->artifact.table.size,
+				 TABLE_DATA_MAX, &p->table, err);
+	if (r < 0)
+		return bs_error_context(err, "frame table");
+	r = bs_table_read(p->table, p->artifact.table.size, ret_table, err);
+	if (r < 0)
+		return bs_error_context(err, "frame table");
+	if ((*ret_table)->data_len != p->artifact.data.size)
+		return bs_fail(err, -EBADMSG, "frame table and manifest speak of data of different sizes");
+	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
+	return 0;
+}
+
+static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
+{
+	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
+
+	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
+}
+
+static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, struct bs_repo *repo,
+		       struct bs_timeline *tl, struct bs_error *err)
+{
+	__attribute__((cleanup(parts_done))) struct parts p = { 0 };
+	bs_auto(table) struct bs_table *table = NULL;
+	char hex[BS_DIGEST_TEXT_LEN];
+	bs_autofd int dirfd = -EBADF;
+	int r = get_parts(repo, digest, &p, &table, tl, err);
+
+	if (r < 0)
+		return r;
+	dirfd = bs_mkdir_open(im->o.dirfd, bs_digest_hex(digest, hex), 0700);
+	if (dirfd < 0)
+		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
+	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||
+	    (r = publish(dirfd, "table", p.table, p.artifact.table.size, err)) < 0)
+		return r;
+	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
+}
+
+/* One source after the other, round and round, until one gave everything or time is up. */
+static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
+		     const char *const *sources, size_t n, uint64_t deadline,
+		     struct bs_timeline *tl, struct bs_error *err)
+{
+	int r = bs_fail(err, -ENOENT, "no source is known");
+
+	for (;;) {
+		for (size_t i = 0; i < n; i++) {
+			bs_auto(repo) struct bs_repo *repo = NULL;
+
+			r = im->o.open_source(im->o.cookie, sources[i], &repo, err);
+			if (r == 0)
+				r = fetch_entry(im, digest, repo, tl, err);
+			if (r == 0)
+				return 0;
+			(void)bs_error_context(err, "source '%s'", sources[i]);
+		}
+		/* absent or forbidden everywhere will not change by waiting */
+		if (n == 0 || r == -ENOENT || r == -EACCES || r == -EPERM || r == -EBADMSG ||
+		    r == -ENOSPC || r == -EROFS || bs_clock_ns() + PAUSE_NS >= deadline)
+			return r;
+		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
+	}
+}
+
+static void write_sources(struct image *i, const char *const *sources, size_t n)
+{
+	bs_autobuf text = BS_BUF_INIT(SOURCES_MAX);
+
+	for (size_t k = 0; k < n; k++)
+		(void)bs_buf_addf(&text, "%s\n", sources[k]);
+	if (!text.error) /* without it a restarted worker waits for the next start to tell */
+		(void)bs_atomicfile_write(i->dirfd, "sources", bs_buf_str(&text), text.len, 0600, false);
+}
+
+static int prepare_locked(struct bs_images *im, const struct bs_digest *digest,
+			  const char *const *sources, size_t n, uint64_t deadline,
+			  struct bs_timeline *tl, struct image **ret, struct bs_error *err)
+{
+	int r = get(im, digest, ret, err);
+
+	if (r < 0) {
+		r = fetch_any(im, digest, sources, n, deadline, tl, err);
+		if (r < 0)
+			return r;
+		r = get(im, digest, ret, err);
+		if (r < 0)
+			return r;
+	}
+	if (n > 0) {
+		set_sources(*ret, sources, n);
+		write_sources(*ret, sources, n);
+	}
+	return 0;
+}
+
+int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
+		      const char *const *sources, size_t n, uint64_t wait_ns,
+		      struct bs_timeline *tl, struct bs_image **ret, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	pthread_mutex_t *lock = &im->preparing[digest->b[0] % PREPARERS];
+	struct image *i;
+	int r;
+
+	(void)pthread_mutex_lock(lock);
+	r = prepare_locked(im, digest, sources, n, start + wait_ns, tl, &i, err);
+	if (r == 0) {
+		bs_timeline_span(tl, BS_SPAN_PREPARE, start, 0, NULL);
+		if (i->tl.fd < 0) {
+			i->tl.program = tl->program;
+			i->tl.fd = bs_take_fd(&tl->fd);
+		}
+		*ret = &i->pub;
+	}
+	(void)pthread_mutex_unlock(lock);
+	bs_timeline_done(tl);
+	return r;
+}
+
+/* --- completion, marks and status ------------------------------------------------------------------- */
+
+static void completed(void *cookie, int result)
+{
+	struct image *i = cookie;
+
+	if (result == 0)
+		bs_timeline_mark(&i->tl, BS_MARK_LAST_FRAME, bs_clock_ns(), NULL);
+	atomic_store(&i->completing, false);
+	if (i->done)
+		i->done(i->done_cookie, result);
+}
+
+int bs_image_complete(struct bs_image *pub, void (*done)(void *cookie, int result), void *cookie)
+{
+	struct image *i = (struct image *)pub;
+	bool idle = false;
+
+	if (bs_blob_complete(pub->blob) ||
+	    !atomic_compare_exchange_strong(&i->completing, &idle, true))
+		return -EALREADY;
+	i->done = done;
+	i->done_cookie = cookie;
+	return bs_fill_complete(i->of->o.fill, pub->blob, pub->origin, completed, i);
+}
+
+void bs_image_note_read(struct bs_image *pub)
+{
+	struct image *i = (struct image *)pub;
+
+	atomic_fetch_add_explicit(&i->reads, 1, memory_order_relaxed);
+	if (!atomic_load_explicit(&i->read_marked, memory_order_relaxed) &&
+	    !atomic_exchange(&i->read_marked, true))
+		bs_timeline_mark(&i->tl, BS_MARK_FIRST_READ, bs_clock_ns(), NULL);
+}
+
+void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes)
+{
+	struct image *i = bs_blob_geometry(blob)->cookie;
+
+	(void)cookie;
+	atomic_fetch_add_explicit(&i->fetched_bytes, bytes, memory_order_relaxed);
+	if (!atomic_load_explicit(&i->fetch_marked, memory_order_relaxed) &&
+	    !atomic_exchange(&i->fetch_marked, true))
+		bs_timeline_mark(&i->tl, BS_MARK_FIRST_FRAME, bs_clock_ns(), NULL);
+}
+
+void bs_images_status(struct bs_images *im, struct bs_jsonw *w)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	struct image *i;
+	size_t pos = 0;
+
+	bs_jsonw_array(w);
+	(void)pthread_mutex_lock(&im->lock);
+	while ((i = bs_map_next(&im->by_digest, &pos))) {
+		bs_jsonw_object(w);
+		bs_jsonw_kstr(w, "digest", bs_digest_text(&i->pub.digest, text));
+		bs_jsonw_ku64(w, "bytes", i->pub.blob_bytes);
+		bs_jsonw_ku64(w, "frames", i->table->n_frames);
+		bs_jsonw_ku64(w, "frames_present", bs_blob_n_present(i->pub.blob));
+		bs_jsonw_kbool(w, "complete", bs_blob_complete(i->pub.blob));
+		bs_jsonw_kbool(w, "completing", i->completing);
+		bs_jsonw_ku64(w, "reads", i->reads);
+		bs_jsonw_ku64(w, "fetched_bytes", i->fetched_bytes);
+		bs_jsonw_end(w);
+	}
+	(void)pthread_mutex_unlock(&im->lock);
+	bs_jsonw_end(w);
+}
+
+int bs_images_new(const struct bs_images_options *o, struct bs_images **ret, struct bs_error *err)
+{
+	struct bs_images *im = calloc(1, sizeof(*im));
+
+	if (!im)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	im->o = *o;
+	im->o.dirfd = bs_dup(o->dirfd);
+	if (im->o.dirfd < 0) {
+		free(im);
+		return bs_fail_errno(err, -EBADF, "keep the cache directory");
+	}
+	(void)pthread_mutex_init(&im->lock, NULL);
+	(void)pthread_mutex_init(&im->loading, NULL);
+	for (size_t k = 0; k < PREPARERS; k++)
+		(void)pthread_mutex_init(&im->preparing[k], NULL);
+	bs_map_init(&im->by_digest);
+	*ret = im;
+	return 0;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The images of a node: found, fetched, proven, kept under CACHE_DIR/images/<hex>/ and
+ * ready to be mounted and read. Worker's side: runs unprivileged.
+ *
+ * An entry's files, beside those of cache/blob.h, each published whole:
+ *   manifest    the artifact's manifest, as its digest says
+ *   table       the frame table
+ *   meta-1.erofs  written here from the tree; its name changes with our writer
+ *   sources     where the data was last said to be, one a line
+ * An entry is prepared when all are there; the metadata is published last.
+ *
+ * A node id of the FUSE filesystem is made from the image's digest, so that it means the
+ * same to every worker that will ever serve the mount.
+ *
+ * Threads: all functions from any thread. An image once loaded stays as long as the
+ * process: mounts may refer to it at any time.
+ */
+#ifndef BS_ROOTFS_IMAGES_H
+#define BS_ROOTFS_IMAGES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/mem.h"
+#include "obs/timeline.h"
+
+struct bs_blob;
+struct bs_error;
+struct bs_fill;
+struct bs_images;
+struct bs_jsonw;
+struct bs_origin;
+struct bs_repo;
+
+/* Opens the place that a source text names ("docker://HOST/NAME", "oci:DIR"). */
+typedef int bs_open_source_fn(void *cookie, const char *source, struct bs_repo **ret,
+			      struct bs_error *err);
+
+struct bs_images_options {
+	int dirfd; /* CACHE_DIR/images; duplicated */
+	uint64_t epoch;
+	struct bs_fill *fill;
+	bs_open_source_fn *open_source;
+	void (*event)(void *cookie, const char *text); /* a line for the log */
+	void *cookie;
+};
+
+int bs_images_new(const struct bs_images_options *o, struct bs_images **ret,
+		  struct bs_error *err);
+
+/* One image that is loaded; read-only but for its counters. */
+struct bs_image {
+	struct bs_digest digest;
+	uint64_t node;
+	uint64_t blob_bytes;
+	struct bs_blob *blob;
+	struct bs_origin *origin;
+};
+
+/*
+ * Makes sure that the image is prepared: at once when it is, else from the first of the
+ * n sources that has it, trying until wait_ns is over. Spans go to tl (taken over), whose
+ * marks are set as the image is read. The sources are remembered.
+ */
+int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
+		      const char *const *sources, size_t n, uint64_t wait_ns,
+		      struct bs_timeline *tl, struct bs_image **ret, struct bs_error *err);
+
+/* The prepared image behind a node id or name (hex digits); NULL: there is none. */
+struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node);
+struct bs_image *bs_images_by_name(struct bs_images *im, const char *name);
+
+/* A read-only descriptor of the image's metadata. */
+int bs_image_open_metadata(struct bs_image *i);
+
+/* Starts completing the image, unless that goes on already or is done. */
+int bs_image_complete(struct bs_image *i, void (*done)(void *cookie, int result), void *cookie);
+
+/* To be called for each read that the kernel asks for. */
+void bs_image_note_read(struct bs_image *i);
+
+/* What bs_fill tells (bs_fill_options.fetched). */
+void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes);
+
+/* The scratch of bs_fill_options, for whoever decodes frames. */
+void *bs_images_scratch_new(void);
+void bs_images_scratch_free(void *scratch);
+
+/* An array with one object an image: digest, units, bytes, what came from where. */
+void bs_images_status(struct bs_images *im, struct bs_jsonw *w);
+
+#endif
