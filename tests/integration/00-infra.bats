@@ -8,7 +8,7 @@
 # the other files report is to be read with that in mind.
 # shellcheck disable=SC2030,SC2031
 # needs: containerd2
-# timeout: 300
+# test-timeout: 180
 
 load ../lib/common.bash
 load ../lib/netns.bash
