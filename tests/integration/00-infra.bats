@@ -55,6 +55,15 @@ proxied_busybox() {
 	[ "$status" = 0 ]
 }
 
+@test "without: a call fails as told, the others work" {
+	: >"$BST_ROOT/f"
+	run "${bst_lib:?}/without" unlinkat=EPERM openat2 -- rm "$BST_ROOT/f"
+	[ "$status" = 1 ]
+	[[ $output == *"Operation not permitted"* ]]
+	"$bst_lib/without" openat2 -- rm "$BST_ROOT/f"
+	[ ! -e "$BST_ROOT/f" ]
+}
+
 @test "registry: push, pull, basic auth" {
 	registry_start main --htpasswd user:secret
 	[ "$(status_of "http://$REGISTRY/v2/")" = 401 ]
