@@ -3,3 +3,4 @@
 RANK_LIBS =
 
 include src/base/local.mk
+include src/man/local.mk
