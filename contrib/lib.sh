@@ -2,6 +2,7 @@
 # shellcheck shell=bash
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck disable=SC2034
 jobs=${JOBS:-$(nproc)}
 
 say() {

@@ -16,21 +16,21 @@ cache_root() {
 cache_entry() {
 	local key=$1 root final tmp lock
 	shift
-	root=$(cache_root) && mkdir -p "$root" || return
+	root=$(cache_root) && mkdir -p "$root" || return 1
 	final=$root/$key
 	if [ ! -d "$final" ]; then
-		exec {lock}>"$root/.lock-$key" || return
-		flock "$lock" || return
+		exec {lock}>"$root/.lock-$key" || return 1
+		flock "$lock" || return 1
 		if [ ! -d "$final" ]; then
 			tmp=$root/.new-$key
 			rm -rf --one-file-system "$tmp"
-			mkdir -p "$tmp" || return
+			mkdir -p "$tmp" || return 1
 			if ! "$@" "$tmp" {lock}>&- >&2; then
 				rm -rf --one-file-system "$tmp"
 				exec {lock}>&-
 				return 1
 			fi
-			mv -T "$tmp" "$final" || return
+			mv -T "$tmp" "$final" || return 1
 		fi
 		exec {lock}>&-
 	fi
@@ -39,9 +39,9 @@ cache_entry() {
 
 # cache_find_go: put a Go tool chain on PATH, or fail saying that there is none.
 cache_find_go() {
-	command -v go >/dev/null 2>&1 && return
+	command -v go >/dev/null 2>&1 && return 0
 	PATH=$PATH:/usr/local/go/bin:/usr/lib/go/bin
-	command -v go >/dev/null 2>&1 && return
+	command -v go >/dev/null 2>&1 && return 0
 	echo "no Go tool chain found: it builds engines that Debian does not have" >&2
 	return 1
 }

@@ -8,6 +8,8 @@
 # goes below it, and what must be undone is registered with bst_defer at once.
 # bst_teardown undoes it in reverse order, then looks for what is still there:
 # a mount, a process, a network namespace or an undeletable file fails the test.
+# (bats runs teardown inside a trap, where a bare "return" gives the status from
+# before the trap: in functions for teardown each return has its number.)
 # Both also work in setup_file/teardown_file, for a server that all tests of a
 # file share. Variables after bst_setup, all exported:
 #   BST_ROOT   the root (on a disk file system; the path is short, for sockets)
@@ -22,7 +24,7 @@ export BOOTSEER_BUILDDIR
 # /var/tmp and not /tmp: a file-backed EROFS mount cannot be on a tmpfs.
 bst_setup() {
 	umask 022
-	BST_ROOT=$(mktemp -d /var/tmp/bst-XXXXXX) || return
+	BST_ROOT=$(mktemp -d /var/tmp/bst-XXXXXX) || return 1
 	chmod 755 "$BST_ROOT"
 	BST_ID=${BST_ROOT##*-}
 	BST_RUN=$BST_ROOT/run BST_STATE=$BST_ROOT/state
@@ -46,7 +48,7 @@ bst_skip() {
 bst_require() {
 	local c
 	for c; do
-		command -v "$c" >/dev/null || bst_skip "no $c" || return
+		command -v "$c" >/dev/null || bst_skip "no $c" || return 1
 	done
 }
 
@@ -100,7 +102,7 @@ bst_stop() {
 	pid=$(bst_pid "$1" 2>/dev/null) || return 0
 	rm -f "$BST_ROOT/pid/$1"
 	kill -s "${2:-TERM}" "$pid" 2>/dev/null || return 0
-	bst_wait 10 bst_dead "$pid" && return
+	bst_wait 10 bst_dead "$pid" && return 0
 	kill -s KILL "$pid"
 	echo "$1 (pid $pid) had to be killed"
 	return 1
@@ -181,7 +183,7 @@ bst_teardown() {
 	local rc=0 line
 	[ -n "${BST_ROOT:-}" ] || return 0
 	if [ -z "${BATS_TEST_COMPLETED:-}" ] && [ -n "${BATS_TEST_NAME:-}" ]; then
-		tail -n 30 "$BST_LOG"/*.log 2>/dev/null || :
+		tail -n 15 "$BST_LOG"/*.log 2>/dev/null | cut -c1-300
 	fi
 	while read -r line; do
 		eval "$line" || {

@@ -149,20 +149,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if size == 0:
                 return
 
+    def send_up(self, headers, body, length):
+        """A header that comes several times (Accept) goes on several times."""
+        up = self.upstream
+        up.putrequest(self.command, self.real_path, skip_host=True, skip_accept_encoding=True)
+        for key, value in headers.items():
+            if key.lower() not in HOP:
+                up.putheader(key, value)
+        if length is None:
+            up.putheader("Transfer-Encoding", "chunked")
+        elif length or self.command in ("POST", "PUT", "PATCH"):
+            up.putheader("Content-Length", str(length))
+        up.endheaders(body, encode_chunked=length is None)
+
     def ask(self, headers):
         """Send the request upstream; once more when a kept connection was dead."""
         body, length = self.body()
-        head = {k: v for k, v in headers.items() if k.lower() not in HOP}
-        if length:
-            head["Content-Length"] = str(length)
-        path = self.real_path
         for again in (True, False):
             fresh = self.upstream is None
             if fresh:
                 self.upstream = http.client.HTTPConnection(self.server.shared.args.upstream, timeout=120)
             try:
-                self.upstream.request(self.command, path, body=body, headers=head,
-                                      encode_chunked=length is None)
+                self.send_up(headers, body, length)
                 return self.upstream.getresponse()
             except (OSError, http.client.HTTPException):
                 self.upstream.close()

@@ -26,7 +26,7 @@ registry_start() {
 		esac
 		shift
 	done
-	bst_require docker-registry curl || return
+	bst_require docker-registry curl || return 1
 	port=${port:-$(bst_free_port)}
 	mkdir -p "$data"
 	cat >"$conf" <<-EOF
@@ -79,12 +79,12 @@ tokenserver_start() {
 	local dir=$BST_ROOT/token
 	mkdir -p "$dir"
 	[ -f "$dir/key.pem" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 30 \
-		-subj /CN=bootseer-tests -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null || return
+		-subj /CN=bootseer-tests -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null || return 1
 	rm -f "$dir/port"
-	bst_spawn tokenserver python3 "$bst_lib/tokenserver.py" --key "$dir/key.pem" \
+	bst_spawn tokenserver python3 "${bst_lib:?}/tokenserver.py" --key "$dir/key.pem" \
 		--port-file "$dir/port" --control "$dir/control.json" \
 		--log "$dir/requests.jsonl" "$@"
-	bst_wait 10 test -s "$dir/port" || return
+	bst_wait 10 test -s "$dir/port" || return 1
 	TOKENSERVER=127.0.0.1:$(cat "$dir/port")
 	export TOKENSERVER
 }
@@ -95,20 +95,25 @@ tokenserver_set() {
 		mv "$BST_ROOT/token/.new" "$BST_ROOT/token/control.json"
 }
 
-# faultproxy_start NAME UPSTREAM [OPTION...]: options of faultproxy.py. Sets
-# FAULTPROXY to HOST:PORT. A second start of the same NAME takes the same port.
+# faultproxy_start NAME UPSTREAM [--netns NS] [OPTION...]: options of
+# faultproxy.py. Sets FAULTPROXY to HOST:PORT. A second start of the same NAME
+# takes the same port. With --netns it stands in that namespace, at NETNS_IP.
 faultproxy_start() {
-	local name=$1 upstream=$2 dir=$BST_ROOT/proxy-$1
+	local name=$1 upstream=$2 dir=$BST_ROOT/proxy-$1 host=127.0.0.1 prefix='' listen
 	shift 2
+	if [ "${1:-}" = --netns ]; then
+		host=$NETNS_IP prefix=$(netns_prefix "$2")
+		shift 2
+	fi
 	mkdir -p "$dir"
-	local listen
-	listen=127.0.0.1:$(cat "$dir/port" 2>/dev/null || echo 0)
+	listen=$host:$(cat "$dir/port" 2>/dev/null || echo 0)
 	rm -f "$dir/port"
-	bst_spawn "faultproxy-$name" python3 "$bst_lib/faultproxy.py" --upstream "$upstream" \
-		--listen "$listen" --port-file "$dir/port" --control "$dir/control.json" \
-		--log "$dir/requests.jsonl" "$@"
-	bst_wait 10 test -s "$dir/port" || return
-	FAULTPROXY=127.0.0.1:$(cat "$dir/port")
+	# shellcheck disable=SC2086
+	bst_spawn "faultproxy-$name" $prefix python3 "$bst_lib/faultproxy.py" \
+		--upstream "$upstream" --listen "$listen" --port-file "$dir/port" \
+		--control "$dir/control.json" --log "$dir/requests.jsonl" "$@"
+	bst_wait 10 test -s "$dir/port" || return 1
+	FAULTPROXY=$host:$(cat "$dir/port")
 	export FAULTPROXY
 }
 
