@@ -3,6 +3,7 @@
 #
 # Everything here runs plain runc: a failure is one of the test house, and what
 # the other files report is to be read with that in mind.
+# shellcheck disable=SC2030,SC2031
 # needs: containerd2
 # timeout: 300
 
@@ -179,7 +180,7 @@ engine_containerd() {
 	bctr run -d example.test/busybox:latest c2 sleep 1000
 	[ "$(bctr tasks exec --exec-id e c2 cat /etc/passwd | head -1)" = "root:x:0:0:root:/root:/bin/sh" ]
 	containerd_mount example.test/busybox:latest "$BST_ROOT/m"
-	"$bst_lib/treedump.py" "$BST_ROOT/m" >"$BST_ROOT/dump"
+	"${bst_lib:?}/treedump.py" "$BST_ROOT/m" >"$BST_ROOT/dump"
 	grep -q "^/home/user	dir	0755	1000	1000" "$BST_ROOT/dump"
 }
 
@@ -193,8 +194,10 @@ engine_containerd() {
 
 @test "containerd 2 with CRI, restarted" {
 	containerd_start 2 --cri
-	bctr plugins ls | grep cri
-	! bctr plugins ls | grep 'cri.*error'
+	bctr plugins ls >"$BST_ROOT/plugins"
+	grep cri "$BST_ROOT/plugins"
+	run grep 'cri.*error' "$BST_ROOT/plugins"
+	[ "$status" = 1 ]
 	containerd_restart
 }
 

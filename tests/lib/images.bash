@@ -67,10 +67,13 @@ image_make_python() {
 	rm -rf "$base"/var/cache/apt/archives/*.deb "$base"/var/lib/apt/lists/* "$base"/var/log/*
 	mount -t overlay overlay -o "lowerdir=$base,upperdir=$upper,workdir=$out/work" "$merged" || return 1
 	cp /etc/resolv.conf "$merged/etc/resolv.conf"
-	cp -r /etc/apt/apt.conf.d/. "$merged/etc/apt/apt.conf.d/"
+	# how this machine reaches its mirror is nothing for the image
+	cp -r /etc/apt/apt.conf.d "$merged/tmp/apt"
+	# shellcheck disable=SC2016
 	chroot "$merged" sh -c 'export DEBIAN_FRONTEND=noninteractive
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 &&
-		apt-get clean && rm -rf /var/lib/apt/lists/* /etc/resolv.conf /var/log/* &&
+		a="apt-get -qq -o Dir::Etc::Parts=/tmp/apt -o Dpkg::Use-Pty=0"
+		$a update && $a install -y --no-install-recommends python3 &&
+		apt-get clean && rm -rf /tmp/apt && rm -rf /var/lib/apt/lists/* /etc/resolv.conf /var/log/* &&
 		python3 -m compileall -q /usr/lib/python3.11 || [ $? = 1 ]'
 	local rc=$?
 	umount "$merged"
