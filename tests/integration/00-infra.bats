@@ -213,6 +213,41 @@ engine_containerd() {
 	bpodman restart -t 0 c2
 }
 
+# opinions VERSION: containerd's and our own unpacking of an image must agree
+opinions() {
+	local img
+	img=$(image_nasty --engine-safe --without sparse --without bigdir)
+	containerd_start "$1"
+	containerd_load "$img" example.test/nasty:latest
+	containerd_mount example.test/nasty:latest "$BST_ROOT/theirs"
+	mkdir "$BST_ROOT/ours"
+	"${bst_lib:?}/ociunpack.py" "$img" "$BST_ROOT/ours"
+	"$bst_lib/treedump.py" "$BST_ROOT/theirs" >"$BST_ROOT/theirs.dump"
+	"$bst_lib/treedump.py" "$BST_ROOT/ours" >"$BST_ROOT/ours.dump"
+	[ "$(wc -l <"$BST_ROOT/ours.dump")" -gt 1500 ]
+	# containerd does not apply what a layer says of the root directory itself
+	diff <(tail -n +2 "$BST_ROOT/theirs.dump") <(tail -n +2 "$BST_ROOT/ours.dump")
+}
+
+@test "containerd 1 unpacks the nasty image as we do" {
+	opinions 1
+}
+
+@test "containerd 2 unpacks the nasty image as we do" {
+	opinions 2
+}
+
+@test "the whole nasty image can be unpacked and dumped" {
+	mkdir "$BST_ROOT/r"
+	"${bst_lib:?}/ociunpack.py" "$(image_nasty --without sparse)" "$BST_ROOT/r"
+	"$bst_lib/treedump.py" "$BST_ROOT/r" >"$BST_ROOT/dump"
+	[ "$(grep -c ^/bigdir/ "$BST_ROOT/dump")" = 70000 ]
+	[ "$(awk '{ if (length($1) > n) n = length($1) } END { print n }' "$BST_ROOT/dump")" -gt 4096 ]
+	# one inode in two layers; a date before the epoch (floor and nanoseconds)
+	[ "$(awk '/^\/xlink\/(new|old)\t/ { print $9 }' "$BST_ROOT/dump" | uniq -c | awk '{ print $1 }')" = 2 ]
+	[ "$(awk '$1 == "/oldtimes/-1000000000.25" { print $7 }' "$BST_ROOT/dump")" = -1000000001.750000000 ]
+}
+
 @test "an image of 127 layers" {
 	containerd_start 1
 	containerd_load "$(image_layers 127)" example.test/layers:latest

@@ -6,8 +6,8 @@
 #
 # bst_setup gives the test a root directory of its own. All that a test makes
 # goes below it, and what must be undone is registered with bst_defer at once.
-# bst_teardown undoes it in reverse order, then looks for what is still there:
-# a mount, a process, a network namespace or an undeletable file fails the test.
+# bst_teardown undoes it in reverse order, then looks for what is still there: a
+# mount, process, network namespace, cgroup or undeletable file fails the test.
 # (bats runs teardown inside a trap, where a bare "return" gives the status from
 # before the trap: in functions for teardown each return has its number.)
 # Both also work in setup_file/teardown_file, for a server that all tests of a
@@ -174,6 +174,11 @@ bst_leftovers() {
 		[ -e "$item" ] || continue
 		echo "left network namespace: $item"
 		ip netns del "${item##*/}"
+		left=1
+	done
+	for item in $(find /sys/fs/cgroup -depth -type d -path "*$BST_ID*"); do
+		echo "left cgroup: $item"
+		rmdir "$item"
 		left=1
 	done
 	return $left

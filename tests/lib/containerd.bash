@@ -35,6 +35,8 @@ containerd_config() {
 		root = "$dir/root"
 		state = "$dir/state"
 		disabled_plugins = [$(containerd_disabled "$2")]
+		[debug]
+		  level = "warn"
 		[grpc]
 		  address = "$CONTAINERD_ADDRESS"
 		[ttrpc]

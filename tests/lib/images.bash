@@ -16,7 +16,7 @@ images_key() {
 			cat "$x"
 		else
 			# a function's text, where the word is the name of one
-			declare -f "$x" || echo "$x"
+			declare -f -- "$x" || echo "$x"
 		fi
 	done | sha256sum | cut -c1-12
 }
@@ -95,8 +95,8 @@ images_overlay_tar() {
 		--xattrs --xattrs-include='*' --xattrs-exclude='trusted.*' -C "$1" -c .
 }
 
-# image_nasty [--without FEATURE]...: what no image should contain and some do;
-# see mknasty.py for the list of features.
+# image_nasty [OPTION...]: what no image should contain and some do; options of
+# mknasty.py, such as --engine-safe when containerd has to unpack it.
 image_nasty() {
 	cache_entry "nasty-$(images_key "$images_lib/mknasty.py" "$images_lib/ocilayout.py" "$@")" image_make_nasty "$@"
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """mknasty.py: an image of everything that a file system image can get wrong.
 
-usage: mknasty.py [--without FEATURE]... [--list] DIR
+usage: mknasty.py [--list] [--engine-safe] [--without FEATURE]... [--only FEATURE]... DIR
 Writes an OCI layout (tag "latest") of three layers. Each feature is one method
-below, in a directory of its own; engines refuse some of them (a path longer
-than PATH_MAX, say), hence --without. The tar archives are written by hand, to
-have every byte of the headers as wanted; the same call gives the same bytes.
+below, in a directory of its own. --engine-safe leaves out what containerd's own
+unpacking refuses or gets wrong (ENGINE_UNSAFE has the reasons); ociunpack.py
+unpacks all of it. The tar archives are written by hand, to have every byte of
+the headers as wanted; the same call gives the same bytes.
 """
 
 import argparse
@@ -17,6 +18,16 @@ import ocilayout
 
 BLOCK = 512
 EPOCH = 1_700_000_000
+
+
+# what containerd 1.6 and 2.4 make of it
+ENGINE_UNSAFE = {
+    "hardlink_across_layers": "refused: link target is looked for in the new layer only",
+    "deep": "refused: file name too long",
+    "whiteout_readd_dir": "the old directory's content shines through",
+    "times_before_1970": "become 0",
+    "parents_not_named": "such directories get the time of unpacking",
+}
 
 
 class Tar:
@@ -115,6 +126,7 @@ class Nasty:
         """A name in layer 2 for a file of layer 1; then the content is shared."""
         self.l[1].dir(b"xlink")
         self.l[1].add(b"xlink/old", data=b"one inode\n", mtime=EPOCH + 1)
+        self.l[2].dir(b"xlink")
         self.l[2].hardlink(b"xlink/new", b"xlink/old", mtime=EPOCH + 1)
 
     def hardlink_first_name_gone(self):
@@ -123,6 +135,7 @@ class Nasty:
         self.l[1].add(b"link/a", data=b"still here\n" * 1000)
         self.l[1].hardlink(b"link/b", b"link/a")
         self.l[1].hardlink(b"link/c", b"link/a")
+        self.l[2].dir(b"link")
         self.l[2].whiteout(b"link/a")
 
     def hardlink_kinds(self):
@@ -131,11 +144,11 @@ class Nasty:
         t.dir(b"linkkinds")
         t.dir(b"linkkinds/sub")
         t.symlink(b"linkkinds/sym", b"target")
-        t.hardlink(b"linkkinds/sym2", b"linkkinds/sym")
+        t.hardlink(b"linkkinds/sym2", b"linkkinds/sym", mode=0o777)
         t.node(b"linkkinds/null", "char", 1, 3)
-        t.hardlink(b"linkkinds/sub/null2", b"linkkinds/null")
+        t.hardlink(b"linkkinds/sub/null2", b"linkkinds/null", mode=0o600)
         t.node(b"linkkinds/fifo", "fifo")
-        t.hardlink(b"linkkinds/fifo2", b"linkkinds/fifo")
+        t.hardlink(b"linkkinds/fifo2", b"linkkinds/fifo", mode=0o600)
 
     def hardlink_many(self):
         """1000 names of one file."""
@@ -154,6 +167,7 @@ class Nasty:
         t.add(b"opq/dir/hiddendir/deep", data=b"x")
         t.add(b"opq/beside", data=b"y")
         t = self.l[2]
+        t.dir(b"opq")
         t.dir(b"opq/dir", mode=0o750)
         t.opaque(b"opq/dir")
         t.add(b"opq/dir/shown", data=b"z")
@@ -167,8 +181,10 @@ class Nasty:
         t.dir(b"wh/dir")
         t.add(b"wh/dir/x", data=b"x")
         t.symlink(b"wh/sym", b"file")
+        self.l[2].dir(b"wh")
         for name in b"file", b"dir", b"sym", b"twice":
             self.l[2].whiteout(b"wh/" + name)
+        self.l[3].dir(b"wh")
         self.l[3].add(b"wh/twice", data=b"back again\n")
         self.l[3].add(b"wh/keep", data=b"kept\n")
 
@@ -176,6 +192,7 @@ class Nasty:
         """Whited out and added again in one layer: the new one is what counts."""
         self.l[1].dir(b"readd")
         self.l[1].add(b"readd/file", data=b"old", xattrs={b"user.old": b"1"})
+        self.l[2].dir(b"readd")
         self.l[2].whiteout(b"readd/file")
         self.l[2].add(b"readd/file", data=b"new", mode=0o600)
 
@@ -184,6 +201,7 @@ class Nasty:
         self.l[1].dir(b"readddir")
         self.l[1].dir(b"readddir/dir")
         self.l[1].add(b"readddir/dir/old", data=b"old")
+        self.l[2].dir(b"readddir")
         self.l[2].whiteout(b"readddir/dir")
         self.l[2].dir(b"readddir/dir", mode=0o700)
         self.l[2].add(b"readddir/dir/new", data=b"new")
@@ -212,7 +230,9 @@ class Nasty:
         t.add(b"xattr/many", xattrs={b"user.%d" % i: b"value %d" % i for i in range(60)})
         for i in range(40):
             t.add(b"xattr/same%d" % i, xattrs={b"user.same": b"shared value" * 10})
+        # engines ignore these
         t.symlink(b"xattr/sym", b"text", xattrs={b"trusted.onlink": b"1"})
+        t.add(b"xattr/trusted", xattrs={b"trusted.overlay.opaque": b"y", b"user.x": b"1"})
 
     def sparse(self):
         """5 GiB with four pieces of data: pax sparse format 1.0."""
@@ -300,10 +320,24 @@ class Nasty:
     def times(self):
         t = self.l[1]
         t.dir(b"times", mtime="1234567890.123456789")
-        for when in "0", "0.000000001", "-1", "-0.5", "-1000000000.25", "1700000000.999999999", \
-                "2147483647.999999999", "2147483648", "4294967296.5", "6000000000.000000001":
+        for when in "0", "0.000000001", "1700000000.999999999", "2147483647.999999999", \
+                "2147483648", "4294967296.5", "6000000000.000000001":
             t.add(b"times/" + when.encode(), mtime=when, data=b"t")
-        t.symlink(b"times/sym", b"x", mtime="-100.000000007")
+
+    def times_before_1970(self):
+        t = self.l[1]
+        t.dir(b"oldtimes", mtime="-5.5")
+        for when in "-1", "-0.5", "-0.000000001", "-1000000000.25":
+            t.add(b"oldtimes/" + when.encode(), mtime=when, data=b"t")
+        t.symlink(b"oldtimes/sym", b"x", mtime="-100.000000007")
+
+    def parents_not_named(self):
+        """A layer that names no directory: the lower ones stay as they are."""
+        self.l[1].dir(b"parents", mode=0o711, uid=5, mtime="1500000000.25")
+        self.l[1].dir(b"parents/sub", mode=0o750, xattrs={b"user.keep": b"1"})
+        self.l[1].add(b"parents/sub/old", data=b"old")
+        self.l[2].add(b"parents/sub/new", data=b"new")
+        self.l[3].whiteout(b"parents/sub/old")
 
     def modes(self):
         t = self.l[1]
@@ -362,8 +396,7 @@ class Nasty:
     def replaced(self):
         """A file that is another one in each layer."""
         for i in 1, 2, 3:
-            if i == 1:
-                self.l[i].dir(b"replaced")
+            self.l[i].dir(b"replaced")
             self.l[i].add(b"replaced/f", data=b"layer %d\n" % i, mtime=EPOCH + i,
                           xattrs={b"user.l%d" % i: b"x"} if i < 3 else {})
 
@@ -373,8 +406,7 @@ def features():
 
 
 def base(tar):
-    """What every image has: /, and enough of /etc for a marker's neighbours."""
-    tar.dir(b"./", mtime="1600000000.25")
+    """What every image has: enough of /etc for a marker's neighbours."""
     tar.dir(b"etc", mtime=EPOCH - 3)
     tar.add(b"etc/passwd", data=b"root:x:0:0:root:/:/x\n")
     tar.add(b"etc/group", data=b"root:x:0:\n")
@@ -383,6 +415,7 @@ def base(tar):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--without", action="append", default=[], choices=features())
+    parser.add_argument("--engine-safe", action="store_true")
     parser.add_argument("--only", action="append", choices=features())
     parser.add_argument("--list", action="store_true", help="print the features")
     parser.add_argument("dir", nargs="?")
@@ -390,11 +423,15 @@ def main():
     if args.list:
         print("\n".join(features()))
         return
+    if args.engine_safe:
+        args.without += ENGINE_UNSAFE
     layout = ocilayout.Layout(args.dir)
     with tempfile.TemporaryDirectory(dir=args.dir) as tmp:
         names = ["%s/%d.tar" % (tmp, i) for i in (1, 2, 3)]
         files = [open(n, "wb") for n in names]
         tars = [Tar(f) for f in files]
+        for tar in tars:
+            tar.dir(b"./", mtime="1600000000.25")
         base(tars[0])
         nasty = Nasty(tars)
         for feature in features():

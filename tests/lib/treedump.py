@@ -5,7 +5,7 @@ usage: treedump.py [--no-content] [--skip PATH]... ROOT
 Two trees are equal when their dumps are. A line has, separated by tabs: path,
 type, mode, uid, gid, size (of files and links), mtime with nanoseconds, device
 number, link group (the first name of the same inode, for files with several
-names), symbolic link target, xattrs in hex, SHA-256 of the content. "-" where
+names in the tree), symbolic link target, xattrs in hex, SHA-256 of the content. "-" where
 there is nothing. Directories have neither size nor link count: file systems
 differ in these without a difference in content. Names are escaped like Python
 bytes; the order is that of the bytes. Works by descriptors from directory to
@@ -43,7 +43,9 @@ def digest(fd, size):
 
 class Dump:
     def __init__(self, args, out):
-        self.args, self.out, self.first = args, out, {}
+        self.args, self.out = args, out
+        self.first, self.names = {}, {}
+        self.lines = []
         self.skip = set(args.skip)
 
     def xattrs(self, path):
@@ -63,8 +65,9 @@ class Dump:
         if kind in (stat.S_IFCHR, stat.S_IFBLK):
             device = "%d:%d" % (os.major(st.st_rdev), os.minor(st.st_rdev))
         if kind != stat.S_IFDIR and st.st_nlink > 1:
-            # the count too: names outside the tree, or lost ones, show
-            group = "%s*%d" % (self.first.setdefault((st.st_dev, st.st_ino), path), st.st_nlink)
+            # the kernel's count is of no use: overlayfs counts hidden names
+            group = self.first.setdefault((st.st_dev, st.st_ino), path)
+            self.names[group] = self.names.get(group, 0) + 1
         if kind == stat.S_IFLNK:
             target = shown(os.readlink(name, dir_fd=dirfd))
         if kind == stat.S_IFREG and not self.args.no_content:
@@ -78,7 +81,13 @@ class Dump:
         xattrs = self.xattrs(b"/proc/self/fd/%d/%s" % (dirfd, name))
         fields = (path, TYPES[kind], "%04o" % stat.S_IMODE(st.st_mode), st.st_uid, st.st_gid, size,
                   "%d.%09d" % divmod(st.st_mtime_ns, 10**9), device, group, target, xattrs, content)
-        self.out.write("\t".join(map(str, fields)) + "\n")
+        self.lines.append(fields)
+
+    def write(self):
+        for fields in self.lines:
+            if self.names.get(fields[8]) == 1:
+                fields = fields[:8] + ("-",) + fields[9:]
+            self.out.write("\t".join(map(str, fields)) + "\n")
 
     def walk(self, root):
         """Depth first without recursion and with one descriptor for each level."""
@@ -107,7 +116,9 @@ def main():
     parser.add_argument("--skip", action="append", default=[], metavar="PATH")
     parser.add_argument("root")
     args = parser.parse_args()
-    Dump(args, sys.stdout).walk(args.root)
+    dump = Dump(args, sys.stdout)
+    dump.walk(args.root)
+    dump.write()
 
 
 main()
