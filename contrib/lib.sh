@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # lib.sh: what the scripts in contrib share. Sourced, never run.
 # shellcheck shell=bash
 

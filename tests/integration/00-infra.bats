@@ -1,4 +1,7 @@
 #!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # 00-infra.bats: do the tests' own servers and engines work on this machine?
 #
 # Everything here runs plain runc: a failure is one of the test house, and what
@@ -152,6 +155,21 @@ proxied_busybox() {
 	sleep 0.6
 	[ "$(status_of "$blob")" = 200 ]
 	[ "$(faultproxy_count p '.action == "delay"')" = 1 ]
+}
+
+@test "fault proxy: dead tokens, TLS" {
+	tokenserver_start
+	registry_start main --token
+	tls_cert "$BST_ROOT/tls"
+	faultproxy_start p "$REGISTRY" --tls-cert "$BST_ROOT/tls/cert.pem" --tls-key "$BST_ROOT/tls/key.pem"
+	local token with=(--cacert "$BST_ROOT/tls/ca.pem")
+	token=$(curl -sf "http://$TOKENSERVER/token?service=bootseer-tests&scope=repository:none:pull" | jq -r .token)
+	with+=(-H "Authorization: Bearer $token")
+	[ "$(status_of "${with[@]}" "https://$FAULTPROXY/v2/none/tags/list")" = 404 ]
+	faultproxy_set p '{"action": "refuse", "count": 1}'
+	[ "$(status_of "${with[@]}" -D "$BST_ROOT/head" "https://$FAULTPROXY/v2/none/tags/list")" = 401 ]
+	grep -qi "^www-authenticate: bearer realm=\"http://$TOKENSERVER/token\"" "$BST_ROOT/head"
+	[ "$(status_of "${with[@]}" "https://$FAULTPROXY/v2/none/tags/list")" = 404 ]
 }
 
 @test "namespace: a registry behind a slow link" {

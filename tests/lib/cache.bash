@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # cache.bash: where the tests keep what is slow to make and never changes.
 #
 # Engines built from source and sample images are kept outside the tree, one

@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # common.bash: what every integration test starts from. Loaded by bats files:
 #
 #	load ../lib/common.bash
@@ -176,11 +179,11 @@ bst_leftovers() {
 		ip netns del "${item##*/}"
 		left=1
 	done
-	for item in $(find /sys/fs/cgroup -depth -type d -path "*$BST_ID*"); do
+	while read -r item; do
 		echo "left cgroup: $item"
 		rmdir "$item"
 		left=1
-	done
+	done < <(find /sys/fs/cgroup -depth -type d -path "*$BST_ID*")
 	return $left
 }
 

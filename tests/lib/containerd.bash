@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # containerd.bash: a containerd that is private to a test: own root, state,
 # socket, and containerd namespace. Needs common.bash.
 #

@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """faultproxy.py: a proxy in front of a real registry that fails on demand.
 
 All requests go to --upstream unless a rule of the control file says otherwise.
@@ -244,7 +246,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 if action == "drop":
                     self.drop()
                 raise Dropped
-            data = response.read(want)
+            data = response.read1(want)
             if not data:
                 break
             if action == "flip":

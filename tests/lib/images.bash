@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # images.bash: sample images as OCI layout directories, made on this machine
 # from Debian packages. Each is made once and kept in the cache (cache.bash);
 # the name says what is in it, the key what it was made from. Each function
@@ -82,6 +85,28 @@ image_make_python() {
 		python3 "$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
 			"$out" "$out/1.tar" "$out/2.tar" || return 1
 	rm -rf --one-file-system "$base" "$upper" "$merged" "$out/work" "$out"/[12].tar
+}
+
+# image_numpy: the Python image and a layer of scientific wheels, a few hundred MB.
+image_numpy() {
+	cache_entry "numpy-$(images_key image_make_python image_make_numpy images_tar "$images_lib/ocilayout.py")" image_make_numpy
+}
+
+image_make_numpy() {
+	local out=$1 base site=$1/root/usr/local/lib/python3.11/dist-packages n tars=()
+	base=$(image_python) || return
+	/usr/bin/python3 -m pip install -q --no-compile --no-deps --only-binary=:all: --python-version 3.11 \
+		--platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --target "$site" \
+		numpy==2.4.6 scipy==1.17.1 pyarrow==26.0.1 || return
+	# what pip leaves differs from run to run: dates
+	find "$out/root" -exec touch -hd '2024-01-01 00:00:00 UTC' {} +
+	for n in 0 1; do
+		gzip -dc "$base/blobs/sha256/$(images_layer_digest "$base" $n)" >"$out/$n.tar" || return
+		tars+=("$out/$n.tar")
+	done
+	images_tar "$out/root" >"$out/2.tar" || return
+	python3 "$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
+		"$out" "${tars[@]}" "$out/2.tar" && rm -rf "$out/root" "$out"/[012].tar
 }
 
 # images_overlay_tar UPPER: an overlay's upper directory as an OCI layer.

@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """mknasty.py: an image of everything that a file system image can get wrong.
 
 usage: mknasty.py [--list] [--engine-safe] [--without FEATURE]... [--only FEATURE]... DIR

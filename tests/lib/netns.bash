@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # netns.bash: a network namespace at the end of a link of known speed.
 #
 # Put a server there, and what clients on this side fetch from it crosses a

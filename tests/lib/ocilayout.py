@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """ocilayout.py: write an OCI image layout directory from tar archives.
 
 usage: ocilayout.py [OPTION...] DIR LAYER.tar...

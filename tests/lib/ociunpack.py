@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """ociunpack.py: what an image's root file system must look like.
 
 usage: ociunpack.py LAYOUT ROOT

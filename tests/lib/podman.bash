@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # podman.bash: a podman that is private to a test. Needs common.bash.
 #
 # No network, no journal, no shared memory: all it keeps is below the test's root.

@@ -1,3 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
 # registry.bash: Debian's docker-registry, private to a test, and the servers
 # of ours that stand beside it: the token server and the fault proxy.
 # Needs common.bash (and netns.bash for --netns). All stop at teardown.
@@ -143,4 +146,18 @@ faultproxy_count() {
 # faultproxy_bytes NAME [JQ-CONDITION]: sum of the body bytes sent to clients.
 faultproxy_bytes() {
 	faultproxy_log "$1" | jq -s "map(select(${2:-true}).bytes) | add // 0"
+}
+
+# tls_cert DIR: make DIR/ca.pem and a certificate of it for 127.0.0.1 and
+# localhost, cert.pem and key.pem (for faultproxy_start's --tls-cert, --tls-key).
+tls_cert() {
+	mkdir -p "$1" || return 1
+	(
+		cd "$1" || exit 1
+		openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=bootseer-tests-ca \
+			-keyout ca-key.pem -out ca.pem &&
+			openssl req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout key.pem -out csr.pem &&
+			openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 30 \
+				-extfile <(echo subjectAltName=DNS:localhost,IP:127.0.0.1) -out cert.pem
+	) 2>/dev/null
 }

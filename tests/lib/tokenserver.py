@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """tokenserver.py: issues bearer tokens that docker-registry accepts.
 
 The registry's token scheme (auth: token): GET or POST /token with service and

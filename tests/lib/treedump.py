@@ -1,4 +1,6 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
 """treedump.py: print everything about a tree, one line for each name.
 
 usage: treedump.py [--no-content] [--skip PATH]... ROOT
