@@ -1,7 +1,10 @@
 noinst_LIBRARIES += src/image/libimage.a
 src_image_libimage_a_SOURCES = \
 	%D%/artifact.h \
-	%D%/erofs.h \
+	%D%/erofs.c %D%/erofs.h \
+	%D%/erofsdir.c \
+	%D%/erofsdisk.h \
+	%D%/erofsinode.c \
 	%D%/format.h \
 	%D%/frames.c %D%/frames.h \
 	%D%/table.c %D%/table.h \
