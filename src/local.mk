@@ -4,3 +4,5 @@ include src/base/local.mk
 include src/obs/local.mk
 include src/kern/local.mk
 include src/ctl/local.mk
+include src/image/local.mk
+include src/man/local.mk
