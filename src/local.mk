@@ -3,3 +3,5 @@
 RANK_LIBS =
 
 include src/base/local.mk
+include src/net/local.mk
+include src/oci/local.mk
