@@ -3,3 +3,6 @@
 include src/base/local.mk
 include src/obs/local.mk
 include src/ctl/local.mk
+include src/shim/local.mk
+include src/cmd/local.mk
+include src/man/local.mk

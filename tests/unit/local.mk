@@ -2,6 +2,8 @@ if BUILD_TESTS
 UNIT_TESTS = \
 	%D%/test-base-json \
 	%D%/test-base-text \
+	%D%/test-ctl-conf \
+	%D%/test-shim-args \
 	%D%/test-ctl-msg
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
@@ -15,4 +17,8 @@ tests_unit_test_base_text_SOURCES = %D%/test-base-text.c
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_ctl_conf_SOURCES = %D%/test-ctl-conf.c
+tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c
+tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
 endif
