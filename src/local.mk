@@ -2,6 +2,7 @@
 # so that a call upwards fails at link.
 include src/base/local.mk
 include src/obs/local.mk
+include src/kern/local.mk
 include src/ctl/local.mk
 include src/shim/local.mk
 include src/cmd/local.mk
