@@ -10,5 +10,6 @@ include src/image/local.mk
 include src/cache/local.mk
 include src/rootfs/local.mk
 include src/daemon/local.mk
+include src/shim/local.mk
 include src/cmd/local.mk
 include src/man/local.mk

@@ -8,6 +8,9 @@
  * A missing file means the defaults. An unknown key or a bad value is an error that
  * names file, line, key and what would be right. Files that others than root may
  * write are refused.
+ *
+ * A list key takes words between spaces or commas, may be given several times and go
+ * on in indented lines; what it is given replaces its default.
  */
 #ifndef BS_CTL_CONF_H
 #define BS_CTL_CONF_H
@@ -28,8 +31,9 @@ struct bs_conf {
 	/* [node] */
 	char *run_dir;	 /* /run/bootseer: sockets, state, timelines */
 	char *cache_dir; /* /var/cache/bootseer */
-	char *user;	 /* the worker's user: "bootseer" when it exists, else "nobody" */
-	char *daemon;	 /* path of bootseerd; "" : beside the running program, else in BS_BINDIR's sbin */
+	char *user;	 /* the worker's user; "": "bootseer" when it exists, else "nobody" */
+	char *daemon;	 /* path of bootseerd; "" : beside the running program, else in BS_BINDIR's
+			    sbin */
 	bool autostart;
 	uint64_t keep_mounts_ns; /* an unused image's mount is kept for so long (10m) */
 	/* [fetch] */
@@ -58,15 +62,32 @@ struct bs_conf {
 	enum bs_fallback fallback;
 };
 
-/* The file: path, else $BOOTSEER_CONFIG, else SYSCONFDIR/bootseer/bootseer.conf. */
+/*
+ * The file: path, else $BOOTSEER_CONFIG, else SYSCONFDIR/bootseer/bootseer.conf. On
+ * failure too ret holds what was right in the file and defaults for the rest (so that a
+ * container can be stopped in spite of a typing mistake): bs_conf_done in every case.
+ */
 int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err);
 void bs_conf_done(struct bs_conf *c);
 
-/* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM with the key to set. */
+/* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
+ * with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
 
-/* Adds where else the data of source may be found: mirrors before, stores behind. */
+/*
+ * Adds where the data of source may be found: its host's mirrors, source itself, and the
+ * stores, which stay behind all sources added so far. None is added twice.
+ */
 int bs_conf_sources(const struct bs_conf *c, const char *source, struct bs_strv *ret,
 		    struct bs_error *err);
+
+/* The table of keys, for the man page's test: row i, or false behind the last. */
+struct bs_conf_key {
+	const char *section, *name, *type, *def, *text;
+};
+bool bs_conf_key(unsigned int i, struct bs_conf_key *ret);
+
+/* "unpack", "fail"; -EINVAL. */
+int bs_fallback_parse(const char *text, enum bs_fallback *ret);
 
 #endif

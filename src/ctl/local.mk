@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/ctl/libctl.a
 src_ctl_libctl_a_SOURCES = \
 	%D%/client.c %D%/client.h \
+	%D%/conf.c %D%/conf.h \
 	%D%/msg.c %D%/msg.h
-CTL_LIBS = src/ctl/libctl.a $(BASE_LIBS)
+CTL_LIBS = src/ctl/libctl.a $(BASE_LIBS) $(INIH_LIBS)

@@ -1,2 +1,2 @@
-dist_man_MANS += \
-	%D%/bootseer-image.5
+dist_man_MANS += %D%/bootseer-image.5
+dist_man_MANS += %D%/bootseer.conf.5

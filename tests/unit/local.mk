@@ -1,24 +1,36 @@
+# one stanza a program, so that two of them seldom meet in a merge
 if BUILD_TESTS
-UNIT_TESTS = \
-	%D%/test-base-json \
-	%D%/test-base-text \
-	%D%/test-ctl-msg \
-	%D%/test-image-frames \
-	%D%/test-image-tree
-check_PROGRAMS += $(UNIT_TESTS)
-TESTS += $(UNIT_TESTS)
+UNIT_TESTS =
 
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
-UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-
+UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_base_text_SOURCES = %D%/test-base-text.c
+
+UNIT_TESTS += %D%/test-base-text
+tests_unit_test_base_text_SOURCES = %D%/test-base-text.c %D%/unit.h
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c
-tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
-tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
+
+UNIT_TESTS += %D%/test-ctl-conf
+tests_unit_test_ctl_conf_SOURCES = %D%/test-ctl-conf.c %D%/unit.h
+tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-ctl-msg
+tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-frames
+tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c %D%/unit.h
+tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-tree
+tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c %D%/unit.h
+tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-shim-args
+tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h
+tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
+
+check_PROGRAMS += $(UNIT_TESTS)
+TESTS += $(UNIT_TESTS)
+AM_CFLAGS += $(CMOCKA_CFLAGS)
 endif

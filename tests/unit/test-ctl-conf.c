@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "ctl/conf.h"
+
+static char dir[] = "/tmp/bootseer-conf-XXXXXX";
+static char file[64];
+
+static int read_text(const char *text, struct bs_conf *c, struct bs_error *err)
+{
+	bs_autofd int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bs_write_full(fd, text, strlen(text)), 0);
+	return bs_conf_read(file, c, err);
+}
+
+static void test_defaults(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(bs_conf_read("/nonexistent/bootseer.conf", &c, &err), 0);
+	assert_string_equal(c.runtime, "runc");
+	assert_string_equal(c.run_dir, "/run/bootseer");
+	assert_int_equal(c.connections, 8);
+	assert_true(c.keep_mounts_ns == 600 * BS_NS_PER_S);
+	assert_true(c.autostart && c.allow_annotations && !c.background);
+	assert_int_equal(c.fallback, BS_FALLBACK_UNPACK);
+	assert_int_equal(c.allow_registries.n, 1);
+	assert_int_equal(c.allow_dirs.n, 0);
+	bs_conf_done(&c);
+}
+
+static void test_file(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("# a comment\n[runtime]\nruntime = /usr/bin/crun\n"
+				   "[fetch]\nconnections=3\nbackground_rate = 2M\n"
+				   "mirrors = a=b, c=d\n  e=f/g\n"
+				   "[policy]\nallow_registries = r.test/*\nfallback=fail\n"
+				   "allow_annotations = no\n",
+				   &c, &err),
+			 0);
+	assert_string_equal(c.runtime, "/usr/bin/crun");
+	assert_int_equal(c.connections, 3);
+	assert_true(c.background_rate == 2u << 20);
+	assert_int_equal(c.mirrors.n, 3);
+	assert_string_equal(c.mirrors.v[2], "e=f/g");
+	assert_int_equal(c.allow_registries.n, 1);
+	assert_string_equal(c.allow_registries.v[0], "r.test/*");
+	assert_int_equal(c.fallback, BS_FALLBACK_FAIL);
+	assert_false(c.allow_annotations);
+	bs_conf_done(&c);
+}
+
+static void refused(const char *text, const char *line, const char *word)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	assert_true(read_text(text, &c, &err) < 0);
+	print_message("[ error  ] %s\n", err.msg);
+	assert_non_null(strstr(err.msg, file));
+	assert_non_null(strstr(err.msg, line));
+	assert_non_null(strstr(err.msg, word));
+	assert_non_null(c.runtime); /* usable all the same */
+	bs_conf_done(&c);
+}
+
+static void test_errors_name_place_and_remedy(void **state)
+{
+	char *text = NULL;
+
+	(void)state;
+	refused("[runtime]\nruntme = x\n", "line 2", "bootseer.conf(5)");
+	refused("\n\n[node]\nruntime = x\n", "line 4", "belongs to section [runtime]");
+	refused("[fetch]\nconnections = 0\n", "line 2", "from 1 to 1000");
+	refused("[fetch]\nconnections = 1001\n", "line 2", "from 1 to 1000");
+	refused("[fetch]\nconnections = 4 4\n", "line 2", "connections");
+	refused("[node]\nautostart = maybe\n", "line 2", "yes or no");
+	refused("[node]\nrun_dir = run\n", "line 2", "absolute path");
+	refused("[policy]\nfallback = plain\n", "line 2", "unpack or fail");
+	refused("[node]\nautostart = no\nautostart = no\n", "line 3", "second value");
+	refused("[node]\nnonsense\n", "line 2", "KEY = VALUE");
+	assert_true(asprintf(&text, "[fetch]\n\nca_file = %0300d\n", 1) > 0);
+	refused(text, "line 3", "longer than");
+	free(text);
+}
+
+static void test_good_keys_of_a_bad_file_count(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_true(read_text("[node]\nx = y\n[runtime]\nruntime = crun\n", &c, &err) < 0);
+	assert_string_equal(c.runtime, "crun");
+	bs_conf_done(&c);
+}
+
+static void test_file_of_others(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("", &c, &err), 0);
+	bs_conf_done(&c);
+	assert_int_equal(chmod(file, 0620), 0);
+	assert_int_equal(bs_conf_read(file, &c, &err), -EPERM);
+	bs_conf_done(&c);
+	assert_int_equal(chmod(file, 0602), 0);
+	assert_int_equal(bs_conf_read(file, &c, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "chmod 644"));
+	bs_conf_done(&c);
+	assert_int_equal(chmod(file, 0600), 0);
+	assert_int_equal(bs_conf_read(dir, &c, &err), -EINVAL);
+	bs_conf_done(&c);
+}
+
+static void test_policy(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autofree char *text = NULL, *inside = NULL, *outside = NULL, *link = NULL;
+	struct bs_conf c;
+
+	(void)state;
+	assert_true(asprintf(&text,
+			     "[policy]\nallow_registries = r.test/a/* s.test/x\n"
+			     "allow_dirs = %s\n",
+			     dir) > 0);
+	assert_true(asprintf(&inside, "oci:%s/layout", dir) > 0);
+	assert_true(asprintf(&outside, "oci:%s/../etc", dir) > 0);
+	assert_true(asprintf(&link, "oci:%s/link", dir) > 0);
+	assert_int_equal(symlink("/etc", link + 4), 0);
+	assert_int_equal(read_text(text, &c, &err), 0);
+	assert_int_equal(bs_conf_allows(&c, "docker://r.test/a/b", &err), 0);
+	assert_int_equal(bs_conf_allows(&c, "docker://r.test/a/b/c", &err), 0);
+	assert_int_equal(bs_conf_allows(&c, "docker://s.test/x", &err), 0);
+	assert_int_equal(bs_conf_allows(&c, "docker://s.test/xy", &err), -EPERM);
+	assert_non_null(strstr(err.msg, "allow_registries"));
+	assert_int_equal(bs_conf_allows(&c, "docker://r.testa/b", &err), -EPERM);
+	assert_int_equal(bs_conf_allows(&c, inside, &err), 0);
+	assert_int_equal(bs_conf_allows(&c, outside, &err), -EPERM);
+	assert_int_equal(bs_conf_allows(&c, link, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "allow_dirs"));
+	assert_int_equal(bs_conf_allows(&c, "oci:layout", &err), -EPERM);
+	assert_int_equal(bs_conf_allows(&c, "file:///etc", &err), -EPERM);
+	assert_int_equal(bs_conf_allows(&c, "", &err), -EPERM);
+	bs_conf_done(&c);
+	assert_int_equal(unlink(link + 4), 0);
+}
+
+static void test_sources(void **state)
+{
+	static const char *const want[] = { "docker://m1.test/n/a",   "docker://m2.test/p/n/a",
+					    "docker://h.test/n/a",    "docker://m1.test/n/b",
+					    "docker://m2.test/p/n/b", "docker://h.test/n/b",
+					    "oci:/srv/store" };
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autostrv l = { 0 };
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("[fetch]\nmirrors = h.test=m1.test h.test=m2.test/p "
+				   "h.tes=no.test\nstores = oci:/srv/store\n",
+				   &c, &err),
+			 0);
+	assert_int_equal(bs_conf_sources(&c, "docker://h.test/n/a", &l, &err), 0);
+	assert_int_equal(bs_conf_sources(&c, "docker://h.test/n/b", &l, &err), 0);
+	assert_int_equal(bs_conf_sources(&c, "docker://h.test/n/a", &l, &err), 0);
+	assert_int_equal(l.n, BS_ARRAY_LEN(want));
+	for (size_t i = 0; i < l.n; i++)
+		assert_string_equal(l.v[i], want[i]);
+	bs_conf_done(&c);
+}
+
+/* Each key with its default stands in the man page, as ".It Cm NAME No = Ar TYPE". */
+static void test_man_page(void **state)
+{
+	bs_autofree char *page = NULL;
+	const char *top = getenv("top_srcdir");
+	char path[PATH_MAX];
+	struct bs_conf_key k;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/src/man/bootseer.conf.5", top ? top : ".");
+	assert_int_equal(bs_read_file_at(AT_FDCWD, path, 0, 1 << 20, &page, NULL), 0);
+	for (unsigned int i = 0; bs_conf_key(i, &k); i++) {
+		bs_autofree char *item = NULL, *section = NULL;
+		char *at, *next;
+
+		assert_true(asprintf(&section, ".Ss Section %s\n", k.section) > 0);
+		assert_true(asprintf(&item, ".It Cm %s Ns = Ns Ar %s\n", k.name, k.type) > 0);
+		at = strstr(page, section);
+		if (!at)
+			fail_msg("no '%s'", section);
+		next = strstr(at + 1, ".Ss ");
+		at = strstr(at, item);
+		if (!at || (next && at > next))
+			fail_msg("section '%s' lacks '%s'", k.section, item);
+		if (k.def[0]) {
+			bs_autofree char *def = NULL;
+
+			assert_true(asprintf(&def, "Default: %s.\n", k.def) > 0);
+			next = strstr(at + 1, ".It ");
+			at = strstr(at, def);
+			if (!at || (next && at > next))
+				fail_msg("'%s' lacks '%s'", k.name, def);
+		}
+	}
+}
+
+static int make_dir(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	return snprintf(file, sizeof(file), "%s/test.conf", dir) > 0 ? 0 : -1;
+}
+
+static int drop_dir(void **state)
+{
+	(void)state;
+	(void)unlink(file);
+	return rmdir(dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT_TEST(test_defaults),
+		UNIT_TEST(test_file),
+		UNIT_TEST(test_errors_name_place_and_remedy),
+		UNIT_TEST(test_good_keys_of_a_bad_file_count),
+		UNIT_TEST(test_file_of_others),
+		UNIT_TEST(test_policy),
+		UNIT_TEST(test_sources),
+		UNIT_TEST(test_man_page),
+	};
+
+	return cmocka_run_group_tests_name("ctl/conf", tests, make_dir, drop_dir);
+}
