@@ -28,8 +28,9 @@ struct bs_blob {
 	int dirfd;
 	int fd;
 	_Atomic uint64_t *present; /* mapped file */
-	size_t map_bytes;
 	_Atomic uint64_t *proven; /* subset of present that may be handed out */
+	void *map, *heap;	  /* what the two point to */
+	size_t map_bytes;
 	_Atomic uint32_t n_present;
 	_Atomic bool complete;
 };
@@ -157,7 +158,6 @@ static int open_sized(int dirfd, const char *name, uint64_t bytes, int *ret_fd)
 static int map_present(struct bs_blob *b)
 {
 	bs_autofd int fd = -EBADF;
-	void *p;
 	int r;
 
 	b->map_bytes = BS_MAX(n_words(b) * 8, (size_t)8);
@@ -168,10 +168,12 @@ static int map_present(struct bs_blob *b)
 	r = posix_fallocate(fd, 0, (off_t)b->map_bytes);
 	if (r != 0)
 		return -r;
-	p = mmap(NULL, b->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
+	b->map = mmap(NULL, b->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (b->map == MAP_FAILED) {
+		b->map = NULL;
 		return -errno;
-	b->present = p;
+	}
+	b->present = b->map;
 	return 0;
 }
 
@@ -196,8 +198,8 @@ static int open_files(struct bs_blob *b, struct bs_error *err)
 	r = map_present(b);
 	if (r < 0)
 		return bs_fail_errno(err, r, "open cache file 'present'");
-	b->proven = calloc(BS_MAX(n_words(b), (size_t)1), sizeof(*b->proven));
-	if (!b->proven)
+	b->proven = b->heap = calloc(BS_MAX(n_words(b), (size_t)1), sizeof(*b->proven));
+	if (!b->heap)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	count_present(b);
 	read_state(b, &same_epoch, &complete);
@@ -241,9 +243,9 @@ struct bs_blob *bs_blob_free(struct bs_blob *b)
 {
 	if (!b)
 		return NULL;
-	if (b->present)
-		(void)munmap((void *)b->present, b->map_bytes);
-	free((void *)b->proven);
+	if (b->map)
+		(void)munmap(b->map, b->map_bytes);
+	free(b->heap);
 	(void)bs_close(b->fd);
 	(void)bs_close(b->dirfd);
 	free(b);
@@ -350,7 +352,7 @@ int bs_blob_finish(struct bs_blob *b, void *scratch, void *buf)
 		if (!bs_blob_check(b, i, scratch, buf))
 			return -EAGAIN;
 	}
-	if (fsync(b->fd) < 0 || msync((void *)b->present, b->map_bytes, MS_SYNC) < 0)
+	if (fsync(b->fd) < 0 || msync(b->map, b->map_bytes, MS_SYNC) < 0)
 		return -errno;
 	r = identify(b->fd, &id);
 	if (r < 0)

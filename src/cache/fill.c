@@ -18,6 +18,7 @@
 #define BAD_ROUNDS 3u			/* every source wrong so often: give up */
 #define PAUSE_MIN_NS (50 * BS_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * BS_NS_PER_S)
+#define PAUSE_ASKED_MAX_NS (60 * BS_NS_PER_S) /* a server may ask for so much */
 
 static void fetch_ended(struct job *j, struct unpacker *un);
 
@@ -204,7 +205,8 @@ uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns)
 	ns = BS_MIN(ns, PAUSE_MAX_NS);
 	(void)!getrandom(&jitter, sizeof(jitter), GRND_NONBLOCK);
 	ns = ns / 2 + jitter % (ns / 2 + 1);
-	return BS_MAX(ns, BS_MIN(asked_ns, 60 * BS_NS_PER_S));
+	asked_ns = BS_MIN(asked_ns, PAUSE_ASKED_MAX_NS);
+	return BS_MAX(ns, asked_ns);
 }
 
 /* When the last waiter of the fetch's units gives up; 0: nobody waits. */
@@ -325,8 +327,8 @@ static void store_and_land(struct bs_fill *f, struct fetch *fe, uint32_t unit, c
 	bs_fill_land(f, fe->blob, unit, bytes, 0);
 }
 
-/* Units of a range that came; -EBADMSG when one was wrong: then fe is cut to start there. */
-static int unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
+/* Units of a range that came; how many from the first on were right. */
+static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
 	uint64_t at = 0;
@@ -347,9 +349,7 @@ static int unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 		if (g->ops->decode(g->cookie, un->scratch, unit, (char *)fe->range.buf + at,
 				   un->bytes) < 0) {
 			COUNT(f, bad_units, 1);
-			fe->first = unit;
-			fe->n -= i;
-			return -EBADMSG;
+			return i;
 		}
 		COUNT(f, fetched_units, 1);
 		COUNT(f, fetched_bytes, u.data_len);
@@ -358,7 +358,7 @@ static int unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 		store_and_land(f, fe, unit, un->bytes);
 		at += u.data_len;
 	}
-	return 0;
+	return fe->n;
 }
 
 /* Bytes of an equal unit of another image; anything wrong with it: over the network. */
@@ -380,15 +380,15 @@ static void unpack_local(struct bs_fill *f, struct unpacker *un, struct fetch *f
 }
 
 /* After a wrong unit: it goes on alone at the next source, what follows it is asked anew. */
-static void split_bad(struct bs_fill *f, struct fetch *fe)
+static void split_bad(struct bs_fill *f, struct fetch *fe, uint32_t n_right)
 {
+	const uint32_t unit = fe->first + n_right, n_rest = fe->n - n_right - 1;
 	struct fetch *rest = NULL, *bad;
 
-	report(f, "unit %u came with wrong bytes, refused", fe->first);
-	bad = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first, 1, BS_LANE_DEMAND);
-	if (fe->n > 1)
-		rest = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first + 1, fe->n - 1, BS_LANE_DEMAND);
-	if (!bad || (fe->n > 1 && !rest)) {
+	bad = bs_fill_fetch_new(f, fe->blob, fe->origin, unit, 1, BS_LANE_DEMAND);
+	if (n_rest > 0)
+		rest = bs_fill_fetch_new(f, fe->blob, fe->origin, unit + 1, n_rest, BS_LANE_DEMAND);
+	if (!bad || (n_rest > 0 && !rest)) {
 		(void)bs_fill_fetch_free(bad);
 		(void)bs_fill_fetch_free(rest);
 		give_up(f, fe, "out of memory");
@@ -407,32 +407,32 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 {
 	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
 	struct bs_fill *f = fe->fill;
+	uint32_t n_right = 0;
 	uint64_t none = 0;
-	int r;
 
 	if (fe->local) {
 		unpack_local(f, un, fe);
 		return;
 	}
-	r = fe->range.result;
-	if (r == 0) {
+	if (fe->range.result == 0) {
 		(void)atomic_compare_exchange_strong(&f->stats.first_frame_ns, &none,
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
-		r = unpack_range(f, un, fe);
-		if (r == 0) {
+		n_right = unpack_range(f, un, fe);
+		if (n_right == fe->n) {
 			if (fe->completion)
 				bs_completion_range_ended(fe->completion, false);
 			(void)bs_fill_fetch_free(fe);
 			return;
 		}
+		report(f, "unit %u came with wrong bytes, refused", fe->first + n_right);
 	}
 	if (fe->lane != BS_LANE_DEMAND)
 		drop_or_promote(f, fe);
-	else if (r == -EBADMSG && fe->n > 1)
-		split_bad(f, fe);
+	else if (fe->range.result == 0 && fe->n > 1)
+		split_bad(f, fe, n_right);
 	else
-		try_again(f, fe, r);
+		try_again(f, fe, fe->range.result ? fe->range.result : -EBADMSG);
 }
 
 /* The next job, demand first; NULL: none. Lock held. */

@@ -3,3 +3,7 @@ check_PROGRAMS += %D%/erofscheck
 tests_lib_erofscheck_SOURCES = %D%/erofscheck.c %D%/erofstree.c %D%/erofstree.h
 tests_lib_erofscheck_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib
 tests_lib_erofscheck_LDADD = $(IMAGE_LIBS) $(KERN_LIBS)
+
+check_PROGRAMS += %D%/bst-acquire
+tests_lib_bst_acquire_SOURCES = %D%/bst-acquire.c
+tests_lib_bst_acquire_LDADD = $(CTL_LIBS) $(KERN_LIBS)

@@ -30,6 +30,14 @@ UNIT_TESTS += %D%/test-shim-args
 tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h
 tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-cache-blob
+tests_unit_test_cache_blob_SOURCES = %D%/test-cache-blob.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_blob_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-cache-fill
+tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 AM_CFLAGS += $(CMOCKA_CFLAGS)

@@ -35,7 +35,7 @@ static void a_message_arrives_as_it_was_sent(void **state)
 	assert_int_equal(bs_msg_u64(&got, BS_TAG_WAIT_NS, &n), 0);
 	assert_true(n == UINT64_MAX);
 	assert_int_equal(bs_msg_u64(&got, BS_TAG_SOURCE, &n), -EBADMSG);
-	assert_int_equal(bs_msg_u64(&got, BS_TAG_BLOCKS, &n), -ENOENT);
+	assert_int_equal(bs_msg_u64(&got, BS_TAG_EPOCH, &n), -ENOENT);
 	fd = bs_msg_take_fd(&got, 0);
 	assert_true(fd >= 0);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);

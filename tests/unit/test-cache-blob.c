@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cache-model.h"
+
+static struct model model;
+static struct bs_blob_geometry geometry;
+static char dir[] = "/tmp/bootseer-unit-XXXXXX";
+static int dirfd_;
+static uint8_t unit[BS_UNIT_BYTES_MAX];
+
+static int set_up(void **state)
+{
+	model_init(&model, &geometry);
+	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
+	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return dirfd_ < 0 ? -1 : 0;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "blob", "present", "state" };
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
+		(void)unlinkat(dirfd_, names[i], 0);
+	(void)bs_close(dirfd_);
+	return rmdir(dir);
+}
+
+static struct bs_blob *open_blob(uint64_t epoch)
+{
+	struct bs_blob *b = NULL;
+
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, epoch, &b, NULL), 0);
+	return b;
+}
+
+static void store(struct bs_blob *b, uint32_t i)
+{
+	model_content(model.units[i].blob_off, unit, model.units[i].blob_len);
+	assert_int_equal(bs_blob_store(b, i, unit), 0);
+}
+
+static void what_was_stored_is_there(void **state)
+{
+	bs_auto(blob) struct bs_blob *b = open_blob(1);
+	uint8_t got[100];
+
+	assert_int_equal(bs_blob_next_missing(b, 0), 0);
+	store(b, 0);
+	store(b, 3);
+	store(b, MODEL_UNITS - 1);
+	assert_true(bs_blob_has(b, 3));
+	assert_false(bs_blob_has(b, 4));
+	assert_int_equal(bs_blob_n_present(b), 3);
+	assert_int_equal(bs_blob_next_missing(b, 0), 1);
+	assert_int_equal(bs_blob_next_missing(b, 3), 4);
+	assert_int_equal(bs_blob_next_missing(b, MODEL_UNITS - 1), MODEL_UNITS);
+	assert_int_equal(bs_blob_read(b, 3, model.units[3].blob_off + 5, got, sizeof(got)), 0);
+	for (size_t i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], model_byte(model.units[3].blob_off + 5 + i));
+	assert_int_equal(bs_blob_finish(b, NULL, unit), -EAGAIN);
+}
+
+static void the_same_epoch_is_believed_another_is_proven(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+
+	store(b, 7);
+	bs_blob_free(b);
+	b = open_blob(1);
+	assert_true(bs_blob_has(b, 7));
+	bs_blob_free(b);
+	b = open_blob(2);
+	assert_false(bs_blob_has(b, 7));
+	assert_int_equal(bs_blob_n_present(b), 1);
+	model.n_verified = 0;
+	assert_true(bs_blob_check(b, 7, NULL, unit));
+	assert_true(bs_blob_check(b, 7, NULL, unit));
+	assert_int_equal(model.n_verified, 1);
+	bs_blob_free(b);
+}
+
+/* A bit on the disk without its bytes, as after a power cut. */
+static void a_stale_bit_never_gives_a_wrong_byte(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+
+	store(b, 7);
+	assert_int_equal(fallocate(bs_blob_fd(b), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   (off_t)model.units[7].blob_off, 4096), 0);
+	bs_blob_free(b);
+	b = open_blob(2);
+	assert_false(bs_blob_check(b, 7, NULL, unit));
+	assert_int_equal(bs_blob_n_present(b), 0);
+	bs_blob_free(b);
+}
+
+static void a_cut_file_is_not_believed(void **state)
+{
+	bs_autofd int fd = -EBADF;
+	struct bs_blob *b = open_blob(1);
+
+	store(b, 7);
+	store(b, 150);
+	/* while it is open: the read says so, and the unit is fetched again */
+	assert_int_equal(ftruncate(bs_blob_fd(b), (off_t)model.units[150].blob_off), 0);
+	assert_int_equal(bs_blob_read(b, 150, model.units[150].blob_off, unit, 4096), -ENODATA);
+	assert_false(bs_blob_has(b, 150));
+	bs_blob_free(b);
+	/* while it was closed, within one epoch */
+	b = open_blob(1);
+	assert_false(bs_blob_has(b, 7));
+	assert_true(bs_blob_check(b, 7, NULL, unit));
+	bs_blob_free(b);
+}
+
+static void a_complete_blob_is_believed_until_touched(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+	uint8_t byte = 0;
+
+	for (uint32_t i = 0; i < MODEL_UNITS; i++)
+		store(b, i);
+	assert_false(bs_blob_complete(b));
+	assert_int_equal(bs_blob_finish(b, NULL, unit), 0);
+	assert_true(bs_blob_complete(b));
+	bs_blob_free(b);
+	model.n_verified = 0;
+	b = open_blob(2);
+	assert_true(bs_blob_complete(b));
+	assert_true(bs_blob_has(b, 9));
+	assert_int_equal(model.n_verified, 0);
+	assert_int_equal(pwrite(bs_blob_fd(b), &byte, 1, 12345), 1);
+	bs_blob_free(b);
+	b = open_blob(3);
+	assert_false(bs_blob_complete(b));
+	assert_int_equal(bs_blob_finish(b, NULL, unit), -EAGAIN); /* the touched unit is wrong */
+	bs_blob_free(b);
+}
+
+static void strange_files_are_survived(void **state)
+{
+	struct bs_blob *b;
+	int fd = openat(dirfd_, "state", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(write(fd, "{\"epoch\":1,\"comp", 16), 16);
+	bs_close(fd);
+	fd = openat(dirfd_, "present", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	memset(unit, 0xff, 4096);
+	assert_int_equal(write(fd, unit, 4096), 4096);
+	bs_close(fd);
+	b = open_blob(1);
+	assert_true(bs_blob_n_present(b) <= MODEL_UNITS);
+	for (uint32_t i = 0; i < MODEL_UNITS; i++)
+		assert_false(bs_blob_check(b, i, NULL, unit));
+	bs_blob_free(b);
+	assert_int_equal(unlinkat(dirfd_, "blob", 0), 0);
+	assert_int_equal(symlinkat("/etc/passwd", dirfd_, "blob"), 0);
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &b, NULL), -ELOOP);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(what_was_stored_is_there),
+		CASE(the_same_epoch_is_believed_another_is_proven),
+		CASE(a_stale_bit_never_gives_a_wrong_byte),
+		CASE(a_cut_file_is_not_believed),
+		CASE(a_complete_blob_is_believed_until_touched),
+		CASE(strange_files_are_survived),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The miss path against repositories that fail in every way they can. (Over real
+ * servers it is tested in tests/integration.)
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cache-model.h"
+#include "cache/fill.h"
+#include "cache/origin.h"
+#include "net/loop.h"
+#include "net/repo.h"
+
+/* --- a repository with faults, that answers on a thread of its own ------------------------- */
+
+struct fake {
+	struct bs_repo repo;
+	struct model *model;
+	int fail;	   /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
+	int n_fail;	   /* atomic; INT_MAX: always */
+	int n_reads, n_open; /* atomic */
+	int hold;	   /* atomic: background ranges stay unanswered while set */
+};
+
+struct answer {
+	struct fake *f;
+	struct bs_range *rg;
+	bool bad;
+};
+
+static void *answer_main(void *arg)
+{
+	struct answer *a = arg;
+	struct bs_range *rg = a->rg;
+
+	usleep((useconds_t)(rg->off % 977));
+	while (rg->lane == BS_LANE_BACKGROUND && __atomic_load_n(&a->f->hold, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	if (rg->result == 0) {
+		model_content(rg->off, rg->buf, rg->len);
+		for (size_t i = 0; i < rg->len; i++)
+			((uint8_t *)rg->buf)[i] ^= 0xff;
+		if (a->bad)
+			((uint8_t *)rg->buf)[rg->len / 2] ^= 1;
+	}
+	rg->ended_ns = bs_clock_ns();
+	__atomic_sub_fetch(&a->f->n_open, 1, __ATOMIC_RELEASE);
+	rg->done(rg);
+	free(a);
+	return NULL;
+}
+
+static void fake_read(struct bs_repo *r, struct bs_range *rg)
+{
+	struct fake *f = (struct fake *)r;
+	struct answer *a = malloc(sizeof(*a));
+	pthread_attr_t attr;
+	pthread_t t;
+
+	*a = (struct answer){ .f = f, .rg = rg };
+	__atomic_add_fetch(&f->n_reads, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
+	if (__atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
+		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
+		a->bad = f->fail == -EBADMSG;
+		rg->result = a->bad ? 0 : f->fail;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	assert_int_equal(pthread_create(&t, &attr, answer_main, a), 0);
+	pthread_attr_destroy(&attr);
+}
+
+static void fake_free(struct bs_repo *r)
+{
+}
+
+static const struct bs_repo_ops fake_ops = { .scheme = "fake", .read = fake_read, .free = fake_free };
+
+/* --- the set-up of each test ------------------------------------------------------------------ */
+
+static struct model model;
+static struct bs_blob_geometry geometry;
+static char dir[32];
+static int dirfd_;
+static struct fake fakes[2];
+static char name[] = "fake";
+static struct bs_loop *loop;
+static struct bs_fill *fill;
+static struct bs_blob *blob;
+static struct bs_origin *origin;
+static int n_events;
+
+static void *scratch_new(void)
+{
+	return malloc(1);
+}
+
+static void note_event(void *cookie, const char *text)
+{
+	__atomic_add_fetch(&n_events, 1, __ATOMIC_RELAXED);
+}
+
+static int set_up_wait(uint64_t read_wait_ns)
+{
+	const struct bs_loop_options lo = { 0 };
+	struct bs_fill_options fo = { .n_unpackers = 2,
+				      .read_wait_ns = read_wait_ns,
+				      .scratch_new = scratch_new,
+				      .scratch_free = free,
+				      .event = note_event };
+	struct bs_repo *repos[2] = { &fakes[0].repo, &fakes[1].repo };
+	const struct bs_digest d = { { 1 } };
+
+	model_init(&model, &geometry);
+	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
+	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	for (int i = 0; i < 2; i++)
+		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, name }, .model = &model };
+	n_events = 0;
+	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
+	fo.loop = loop;
+	assert_int_equal(bs_fill_new(&fo, &fill, NULL), 0);
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
+	origin = bs_origin_new(&d);
+	bs_origin_set(origin, repos, 2);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_wait(20 * BS_NS_PER_S);
+}
+
+static int set_up_impatient(void **state)
+{
+	return set_up_wait(300 * BS_NS_PER_MS);
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "blob", "present", "state" };
+
+	while (__atomic_load_n(&fakes[0].n_open, __ATOMIC_ACQUIRE) +
+	       __atomic_load_n(&fakes[1].n_open, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	usleep(20000); /* what was answered last is being stored */
+	bs_loop_free(loop);
+	bs_fill_free(fill);
+	bs_blob_free(blob);
+	bs_origin_unref(origin);
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
+		(void)unlinkat(dirfd_, names[i], 0);
+	bs_close(dirfd_);
+	return rmdir(dir);
+}
+
+/* --- a reader that waits ------------------------------------------------------------------------ */
+
+struct waiting {
+	struct bs_read rd;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool done;
+};
+
+static void read_done(struct bs_read *rd)
+{
+	struct waiting *w = BS_CONTAINER_OF(rd, struct waiting, rd);
+
+	pthread_mutex_lock(&w->lock);
+	w->done = true;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* Reads and checks the bytes; the read's result. */
+static int read_and_check(uint64_t off, uint32_t len)
+{
+	struct waiting w = { .rd = { .blob = blob, .origin = origin, .off = off, .len = len,
+				     .buf = malloc(len), .done = read_done },
+			     .lock = PTHREAD_MUTEX_INITIALIZER,
+			     .changed = PTHREAD_COND_INITIALIZER };
+	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
+	int result;
+
+	memset(w.rd.buf, 0, len);
+	bs_fill_read(fill, &w.rd, NULL, unit);
+	pthread_mutex_lock(&w.lock);
+	while (!w.done)
+		pthread_cond_wait(&w.changed, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	result = w.rd.result;
+	for (uint32_t i = 0; result == 0 && i < len; i++) {
+		if (((uint8_t *)w.rd.buf)[i] != model_byte(off + i))
+			result = 1; /* a wrong byte */
+	}
+	free(w.rd.buf);
+	free(unit);
+	return result;
+}
+
+static struct bs_fill_stats stats(void)
+{
+	struct bs_fill_stats s;
+
+	bs_fill_stats(fill, &s);
+	return s;
+}
+
+/* --- the tests -------------------------------------------------------------------------------------- */
+
+static void a_miss_is_fetched_once_and_then_a_hit(void **state)
+{
+	assert_int_equal(read_and_check(5000, 200000), 0);
+	assert_int_equal(fakes[0].n_reads, 1); /* neighbours in one range */
+	assert_int_equal(read_and_check(5000, 200000), 0);
+	assert_int_equal(fakes[0].n_reads, 1);
+	assert_true(stats().hits > 0);
+	assert_int_equal(read_and_check(model.bytes - 1, 1), 0);
+	assert_int_equal(read_and_check(0, 1), 0);
+}
+
+static void *reader_main(void *arg)
+{
+	unsigned int seed = (unsigned int)(uintptr_t)arg;
+	int bad = 0;
+
+	for (int i = 0; i < 150; i++) {
+		uint32_t len = (uint32_t)rand_r(&seed) % (256 << 10) + 1;
+		uint64_t off = (uint64_t)rand_r(&seed) % (model.bytes - len);
+
+		bad += read_and_check(off, len) != 0;
+	}
+	return (void *)(uintptr_t)bad;
+}
+
+static void run_readers(void)
+{
+	pthread_t t[8];
+	void *bad;
+
+	for (uintptr_t i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, reader_main, (void *)(i + 1)), 0);
+	for (int i = 0; i < 8; i++) {
+		pthread_join(t[i], &bad);
+		assert_int_equal((uintptr_t)bad, 0);
+	}
+}
+
+static void readers_share_and_never_see_a_fault(void **state)
+{
+	fakes[0].fail = -EBADMSG;
+	fakes[0].n_fail = 40;
+	fakes[1].fail = -EHOSTUNREACH;
+	fakes[1].n_fail = 40;
+	run_readers();
+	assert_true(stats().retries > 0);
+	assert_true(stats().bad_units > 0);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void all_sources_gone_and_back(void **state)
+{
+	fakes[0].fail = fakes[1].fail = -EHOSTUNREACH;
+	fakes[0].n_fail = fakes[1].n_fail = 4;
+	assert_int_equal(read_and_check(0, 4096), 0);
+	assert_true(n_events >= 1);
+}
+
+static void a_deadline_ends_a_read_and_the_next_one_heals(void **state)
+{
+	fakes[0].fail = fakes[1].fail = -ETIMEDOUT;
+	fakes[0].n_fail = fakes[1].n_fail = 1000000;
+	assert_int_equal(read_and_check(0, 4096), -EIO);
+	assert_int_equal(stats().failed_reads, 1);
+	fakes[0].n_fail = 0;
+	assert_int_equal(read_and_check(0, 4096), 0);
+}
+
+static void wrong_bytes_everywhere_fail_that_unit_alone(void **state)
+{
+	fakes[0].fail = fakes[1].fail = -EBADMSG;
+	fakes[0].n_fail = fakes[1].n_fail = 1000000;
+	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), -EIO);
+	fakes[0].n_fail = fakes[1].n_fail = 0;
+	assert_int_equal(read_and_check(model.units[8].blob_off, 4096), 0);
+	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), 0);
+}
+
+static void a_full_disk_is_served_from_memory(void **state)
+{
+	/* a descriptor that cannot be written: every store fails */
+	bs_autofd int null = open("/dev/full", O_RDWR | O_CLOEXEC);
+
+	assert_true(dup2(null, bs_blob_fd(blob)) >= 0);
+	assert_int_equal(read_and_check(0, 100000), 0);
+	assert_int_equal(read_and_check(0, 100000), 0);
+	assert_true(stats().unstored_units > 0);
+	assert_int_equal(bs_blob_n_present(blob), 0);
+}
+
+static int completed;
+
+static void note_completed(void *cookie, int result)
+{
+	__atomic_store_n(&completed, result == 0 ? 1 : -1, __ATOMIC_RELEASE);
+}
+
+static void wait_completed(void)
+{
+	for (int i = 0; i < 10000 && !__atomic_load_n(&completed, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	assert_int_equal(completed, 1);
+	assert_true(bs_blob_complete(blob));
+}
+
+static void the_background_completes_whatever_happens(void **state)
+{
+	completed = 0;
+	fakes[0].fail = -EBADMSG;
+	fakes[0].n_fail = 5;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	run_readers();
+	wait_completed();
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void demand_joins_what_is_on_the_wire(void **state)
+{
+	pthread_t t[8];
+
+	completed = 0;
+	fakes[0].hold = 1;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	for (uintptr_t i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, reader_main, (void *)(i + 1)), 0);
+	usleep(50000);
+	__atomic_store_n(&fakes[0].hold, 0, __ATOMIC_RELEASE);
+	for (int i = 0; i < 8; i++)
+		pthread_join(t[i], NULL);
+	wait_completed();
+	assert_true(stats().joined > 0);
+}
+
+int main(void)
+{
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(a_miss_is_fetched_once_and_then_a_hit),
+		CASE(readers_share_and_never_see_a_fault),
+		CASE(all_sources_gone_and_back),
+		cmocka_unit_test_setup_teardown(a_deadline_ends_a_read_and_the_next_one_heals,
+						set_up_impatient, tear_down),
+		CASE(wrong_bytes_everywhere_fail_that_unit_alone),
+		CASE(a_full_disk_is_served_from_memory),
+		CASE(the_background_completes_whatever_happens),
+		CASE(demand_joins_what_is_on_the_wire),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
