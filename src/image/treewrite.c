@@ -320,10 +320,10 @@ static uint8_t *put_extents(const struct bs_tree_writer *w, uint8_t *to)
 	uint32_t blob_next = 0;
 
 	for (uint32_t i = 0; i < w->n_entries; i++) {
-		const struct bs_tree_extent *x = w->pool + w->sides[i].first_extent;
 		uint64_t n_blocks = bs_tree_blocks(le64toh(w->entries[i].size)), at = 0;
 
-		for (uint32_t k = le32toh(w->entries[i].n_extents); k > 0; k--, x++) {
+		for (uint32_t k = 0; k < le32toh(w->entries[i].n_extents); k++) {
+			const struct bs_tree_extent *x = &w->pool[w->sides[i].first_extent + k];
 			struct bs_disk_extent d = {
 				.hole_blocks = htole64(x->file_block - at),
 				.blob_delta = htole32((uint32_t)x->blob_block - blob_next),

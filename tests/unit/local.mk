@@ -16,6 +16,14 @@ tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
+tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c
+tests_unit_test_image_erofs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib
+tests_unit_test_image_erofs_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c
+tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
+tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-image-frames
