@@ -1,7 +1,11 @@
 if BUILD_TESTS
 UNIT_TESTS = \
 	%D%/test-base-json \
-	%D%/test-base-text
+	%D%/test-base-text \
+	%D%/test-net-auth \
+	%D%/test-net-header \
+	%D%/test-net-layout \
+	%D%/test-oci-ref
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
@@ -12,4 +16,12 @@ tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_auth_SOURCES = %D%/test-net-auth.c
+tests_unit_test_net_auth_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_header_SOURCES = %D%/test-net-header.c
+tests_unit_test_net_header_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c
+tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c
+tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 endif
