@@ -7,3 +7,6 @@ tests_lib_erofscheck_LDADD = $(IMAGE_LIBS) $(KERN_LIBS)
 check_PROGRAMS += %D%/bst-acquire
 tests_lib_bst_acquire_SOURCES = %D%/bst-acquire.c
 tests_lib_bst_acquire_LDADD = $(CTL_LIBS) $(KERN_LIBS)
+check_PROGRAMS += %D%/repotool
+tests_lib_repotool_SOURCES = %D%/repotool.c
+tests_lib_repotool_LDADD = $(NET_LIBS) $(OCI_LIBS)
