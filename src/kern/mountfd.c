@@ -86,6 +86,13 @@ int bs_mountfd_clone(int dirfd, const char *path, struct bs_error *err)
 	return fd < 0 ? bs_fail_errno(err, -errno, "copy the mount at '%s'", path) : fd;
 }
 
+int bs_mountfd_make_private(int mnt)
+{
+	struct mount_attr attr = { .propagation = MS_PRIVATE };
+
+	return mount_setattr(mnt, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
+}
+
 int bs_mountfd_detach(const char *path)
 {
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;

@@ -27,6 +27,9 @@ int bs_mountfd_attach(int mnt, int dirfd, const char *path, struct bs_error *err
 /* A detached copy (open_tree OPEN_TREE_CLONE) of the mount at dirfd/path. */
 int bs_mountfd_clone(int dirfd, const char *path, struct bs_error *err);
 
+/* Makes the mount private, whatever it is attached to. */
+int bs_mountfd_make_private(int mnt);
+
 /* Lazy unmount of the topmost mount at path, which is not followed if it is a symlink. */
 int bs_mountfd_detach(const char *path);
 

@@ -1,6 +1,9 @@
 noinst_LIBRARIES += src/rootfs/librootfs.a
 src_rootfs_librootfs_a_SOURCES = \
+	%D%/assemble.c %D%/assemble.h \
 	%D%/blockfs.c %D%/blockfs.h \
-	%D%/images.c %D%/images.h
+	%D%/images.c %D%/images.h \
+	%D%/layers.c %D%/layers.h \
+	%D%/teardown.c %D%/teardown.h
 ROOTFS_LIBS = src/rootfs/librootfs.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OBS_LIBS) $(KERN_LIBS) \
 	$(FUSE_LIBS)

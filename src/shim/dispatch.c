@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "ctl/conf.h"
 #include "shim/args.h"
+#include "shim/create.h"
+#include "shim/delete.h"
 #include "shim/passthrough.h"
 #include "shim/report.h"
 #include "shim/runc.h"
@@ -22,7 +24,9 @@ static int carry_out(const struct bs_conf *c, const struct bs_runc *r, const str
 	case BS_COMMAND_CREATE:
 	case BS_COMMAND_RUN:
 	case BS_COMMAND_RESTORE:
+		return bs_create(c, r, a);
 	case BS_COMMAND_DELETE:
+		return bs_delete(c, r, a);
 	case BS_COMMAND_OTHER:
 	case BS_COMMAND_MAX:
 		break;

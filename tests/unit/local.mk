@@ -46,6 +46,14 @@ UNIT_TESTS += %D%/test-image-tree
 tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c %D%/unit.h
 tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-kern-overlay
+tests_unit_test_kern_overlay_SOURCES = %D%/test-kern-overlay.c %D%/unit.h
+tests_unit_test_kern_overlay_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-oci-config
+tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h
+tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-shim-args
 tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h
 tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)

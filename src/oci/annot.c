@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "oci/annot.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+
+enum type { REFERENCE, FALLBACK, OUTPUT, TYPE_MAX };
+
+static const char *const type_names[] = { "reference", "fallback", "output" };
+_Static_assert(BS_ARRAY_LEN(type_names) == TYPE_MAX, "a name each");
+
+static const struct {
+	const char *key;
+	enum type type;
+	size_t at; /* in struct bs_annot */
+	const char *def;
+	const char *text;
+} table[] = {
+	{ BS_ANNOT_PREFIX "image", REFERENCE, offsetof(struct bs_annot, image), "",
+	  "the converted image to serve" },
+	{ BS_ANNOT_PREFIX "fallback", FALLBACK, offsetof(struct bs_annot, fallback), "",
+	  "what to do where it cannot be served lazily" },
+	{ BS_ANNOT_SERVED, OUTPUT, 0, "", "set by bootseer: the digest of the image served" },
+};
+
+bool bs_annot_row(unsigned int i, struct bs_annot_row *ret)
+{
+	if (i >= BS_ARRAY_LEN(table))
+		return false;
+	*ret = (struct bs_annot_row){ table[i].key, type_names[table[i].type], table[i].def,
+				      table[i].text };
+	return true;
+}
+
+static int take(size_t row, const struct bs_json *value, struct bs_annot *ret, struct bs_error *err)
+{
+	const char *text = bs_json_str(value);
+
+	if (!text)
+		return bs_fail(err, -EINVAL, "annotation '%s' is no string", table[row].key);
+	switch (table[row].type) {
+	case OUTPUT: /* of an earlier start from the same bundle */
+		return 0;
+	case FALLBACK:
+		if (!bs_streq(text, "unpack") && !bs_streq(text, "fail"))
+			return bs_fail(err, -EINVAL,
+				       "annotation '%s' is '%.64s', but must be unpack or fail",
+				       table[row].key, text);
+		break;
+	case REFERENCE:
+		if (!text[0])
+			return bs_fail(err, -EINVAL, "annotation '%s' is empty", table[row].key);
+		break;
+	case TYPE_MAX:
+		break;
+	}
+	*(const char **)(void *)((char *)ret + table[row].at) = text;
+	return 0;
+}
+
+int bs_annot_read(const struct bs_json *annotations, struct bs_annot *ret,
+		  struct bs_strv *ret_unknown, struct bs_error *err)
+{
+	*ret = (struct bs_annot){ 0 };
+	for (size_t i = 0; i < bs_json_n(annotations); i++) {
+		size_t row = 0;
+		int r;
+
+		if (!bs_str_after(annotations->keys[i], BS_ANNOT_PREFIX))
+			continue;
+		while (row < BS_ARRAY_LEN(table) && !bs_streq(table[row].key, annotations->keys[i]))
+			row++;
+		r = row < BS_ARRAY_LEN(table) ? take(row, annotations->items[i], ret, err)
+					      : bs_strv_add(ret_unknown, annotations->keys[i]);
+		if (r == -ENOMEM)
+			return bs_fail(err, r, "read annotations: out of memory");
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int bs_annot_image_names(const struct bs_json *annotations, struct bs_strv *ret)
+{
+	static const char *const keys[] = { "io.kubernetes.cri.image-name",
+					    "io.kubernetes.cri-o.ImageName" };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < BS_ARRAY_LEN(keys); i++) {
+		const char *name = bs_json_str(bs_json_get(annotations, keys[i]));
+
+		if (name && name[0])
+			r = bs_strv_add(ret, name);
+	}
+	return r;
+}

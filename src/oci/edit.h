@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* Changes to a config.json, one function each; all may be made again without harm. */
+#ifndef BS_OCI_EDIT_H
+#define BS_OCI_EDIT_H
+
+struct bs_config;
+struct bs_error;
+
+/* Sets an annotation. */
+int bs_edit_annotation(struct bs_config *c, const char *key, const char *value,
+		       struct bs_error *err);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "shim/acquire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "ctl/client.h"
+#include "image/artifact.h"
+#include "obs/timeline.h"
+#include "oci/annot.h"
+#include "oci/ref.h"
+
+#define SOURCES_MAX 32u /* all fit into one message */
+#define CONNECT_NS (15 * BS_NS_PER_S)
+#define REPLY_GRACE_NS (30 * BS_NS_PER_S) /* over what the source may take */
+#define UNPACK_NS (60 * 60 * BS_NS_PER_S)
+#define RELEASE_NS (2 * BS_NS_PER_S)
+
+/* --- which image, from where ------------------------------------------------------------ */
+
+/* Collects places; the first refusal is kept, to be told when nothing is left. */
+struct places {
+	const struct bs_conf *conf;
+	struct bs_strv *to;
+	struct bs_error refused;
+};
+
+static int add_place(struct places *p, const char *source, struct bs_error *err)
+{
+	struct bs_error e = BS_ERROR_INIT;
+
+	if (bs_conf_allows(p->conf, source, &e) < 0) {
+		bs_log_debug("%s", bs_error_text(&e));
+		if (p->refused.code == 0)
+			p->refused = e;
+		return 0;
+	}
+	return bs_conf_sources(p->conf, source, p->to, err);
+}
+
+static int add_ref(struct places *p, const struct bs_ref *ref, struct bs_error *err)
+{
+	bs_autofree char *text = bs_ref_text(ref, true);
+
+	if (!text)
+		return bs_fail(err, -ENOMEM, "list sources: out of memory");
+	return add_place(p, text, err);
+}
+
+/* An engine's name that is none to us ("sha256:…" for an image without a tag) is left out. */
+static int add_engine_names(struct places *p, const struct bs_json *annotations,
+			    struct bs_error *err)
+{
+	bs_autostrv names = { 0 };
+	int r = bs_annot_image_names(annotations, &names);
+
+	if (r < 0)
+		return bs_fail(err, r, "list sources: out of memory");
+	for (size_t i = 0; r == 0 && i < names.n; i++) {
+		struct bs_ref ref = { 0 };
+
+		if (bs_ref_parse(names.v[i], &ref, NULL) < 0)
+			continue;
+		if (ref.kind == BS_REF_REGISTRY)
+			r = add_ref(p, &ref, err);
+		bs_ref_done(&ref);
+	}
+	return r;
+}
+
+static int set_digest(struct bs_want *w, const struct bs_digest *d)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+
+	w->digest = strdup(bs_digest_text(d, text));
+	return w->digest ? 0 : -ENOMEM;
+}
+
+static int from_image(struct bs_want *w, struct places *p, const char *image, struct bs_error *err)
+{
+	struct bs_ref ref = { 0 };
+	int r = bs_ref_parse(image, &ref, err);
+
+	if (r == 0 && (ref.kind == BS_REF_ROOTFS || !ref.has_digest))
+		r = bs_fail(err, -EINVAL,
+			    "it must name a converted image by its digest, as SOURCE@sha256:…");
+	if (r == 0)
+		r = set_digest(w, &ref.digest);
+	if (r == 0)
+		r = add_ref(p, &ref, err);
+	bs_ref_done(&ref);
+	return r < 0 ? (bs_error_context(err, "annotation '" BS_ANNOT_PREFIX "image' ('%.128s')",
+					 image),
+			r)
+		     : 0;
+}
+
+static int from_marker(struct bs_want *w, struct places *p, const char *marker, size_t len,
+		       const struct bs_json *annotations, struct bs_error *err)
+{
+	struct bs_marker m = { 0 };
+	bs_autofree char *source = NULL;
+	int r = bs_marker_parse(marker, len, &m, err);
+
+	if (r < 0)
+		return bs_error_context(err, "the image's marker '/" BS_MARKER_PATH "'"), r;
+	r = set_digest(w, &m.artifact);
+	if (r == 0)
+		r = add_engine_names(p, annotations, err);
+	source = bs_str_after(m.repository, "oci:") ? strdup(m.repository)
+						    : bs_strf("docker://%s", m.repository);
+	if (r == 0)
+		r = source ? add_place(p, source, err) : -ENOMEM;
+	bs_marker_done(&m);
+	return r;
+}
+
+int bs_want_resolve(const struct bs_conf *conf, const char *marker, size_t marker_len,
+		    const char *image, const struct bs_json *annotations, struct bs_want *ret,
+		    struct bs_error *err)
+{
+	struct places p = { .conf = conf, .to = &ret->sources };
+	int r;
+
+	ret->has_marker = marker;
+	r = image ? from_image(ret, &p, image, err)
+		  : from_marker(ret, &p, marker, marker_len, annotations, err);
+	if (r < 0)
+		return r;
+	/* stores alone will do: they are the host's, and the digest decides */
+	for (size_t i = 0; i < conf->stores.n; i++) {
+		if (!bs_strv_has(&ret->sources, conf->stores.v[i]) &&
+		    bs_strv_add(&ret->sources, conf->stores.v[i]) < 0)
+			return bs_fail(err, -ENOMEM, "list sources: out of memory");
+	}
+	if (ret->sources.n > 0)
+		return 0;
+	if (p.refused.code) {
+		*err = p.refused;
+		return err->code;
+	}
+	return bs_fail(err, -EINVAL, "nothing says where the image's data is");
+}
+
+void bs_want_done(struct bs_want *w)
+{
+	free(bs_take(&w->digest));
+	bs_strv_done(&w->sources);
+}
+
+/* --- bootseerd ---------------------------------------------------------------------------- */
+
+/* As configured, else beside our own program, else where it is installed; malloc'ed. */
+static char *daemon_path(const struct bs_conf *conf)
+{
+	char self[PATH_MAX];
+	bs_autofree char *beside = NULL;
+	ssize_t n;
+
+	if (conf->daemon[0])
+		return strdup(conf->daemon);
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n > 0) {
+		self[n] = '\0';
+		beside = bs_strf("%.*s/bootseerd", (int)(strrchr(self, '/') - self), self);
+		if (beside && access(beside, X_OK) == 0)
+			return bs_take(&beside);
+	}
+	return strdup(BS_BINDIR "/../sbin/bootseerd");
+}
+
+static int build(struct bs_msg *m, const struct bs_conf *conf, const struct bs_want *w)
+{
+	int r = bs_msg_add_text(m, BS_TAG_CONTAINER, w->lease);
+
+	if (r == 0)
+		r = bs_msg_add_text(m, BS_TAG_DIGEST, w->digest);
+	for (size_t i = 0; r == 0 && i < w->sources.n && i < SOURCES_MAX; i++)
+		r = bs_msg_add_text(m, BS_TAG_SOURCE, w->sources.v[i]);
+	if (r == 0)
+		r = bs_msg_add_u64(m, BS_TAG_WAIT_NS, conf->start_wait_ns);
+	if (r == 0)
+		r = bs_msg_add_text(m, BS_TAG_TIMELINE, w->timeline);
+	return r;
+}
+
+static int ask(int sock, const struct bs_conf *conf, const struct bs_want *w, enum bs_msg_type type,
+	       uint64_t timeout_ns, struct bs_msg *ret, struct bs_error *err)
+{
+	static uint32_t id;
+	bs_automsg m;
+	int r;
+
+	bs_msg_init(&m, type, ++id);
+	r = build(&m, conf, w);
+	if (r < 0)
+		return bs_fail_errno(err, r, "ask bootseerd for image %s", w->digest);
+	return bs_client_call(sock, &m, timeout_ns, ret, err);
+}
+
+/* What another node, or another try, would not do better: the kernel lacks something. */
+static bool not_to_be_had(int r)
+{
+	return r == -EOPNOTSUPP || r == -ENOSYS || r == -ENODEV || r == -ENOTBLK;
+}
+
+static int acquire_mount(int sock, const struct bs_conf *conf, const struct bs_want *w,
+			 struct bs_timeline *t, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	bs_automsg reply;
+	int r;
+
+	bs_msg_init(&reply, BS_MSG_REPLY, 0);
+	r = ask(sock, conf, w, BS_MSG_ACQUIRE, conf->start_wait_ns + REPLY_GRACE_NS, &reply, err);
+	if (r == 0) {
+		r = bs_msg_take_fd(&reply, 0);
+		if (r < 0)
+			r = bs_fail(err, -EPROTO, "bootseerd sent no mount for image %s",
+				    w->digest);
+	}
+	bs_timeline_span(t, BS_SPAN_ACQUIRE, start, 0, r < 0 ? bs_error_text(err) : NULL);
+	return r;
+}
+
+static int acquire_unpacked(int sock, const struct bs_conf *conf, const struct bs_want *w,
+			    struct bs_timeline *t, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	const char *path;
+	bs_automsg reply;
+	int r;
+
+	bs_msg_init(&reply, BS_MSG_REPLY, 0);
+	r = ask(sock, conf, w, BS_MSG_UNPACK, UNPACK_NS, &reply, err);
+	if (r < 0)
+		return r;
+	bs_timeline_span(t, BS_SPAN_UNPACK, start, 0, NULL);
+	path = bs_msg_text(&reply, BS_TAG_PATH, 0);
+	if (!path || path[0] != '/')
+		return bs_fail(err, -EPROTO, "bootseerd did not say where image %s is unpacked",
+			       w->digest);
+	r = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return r < 0 ? bs_fail_errno(err, -errno, "open unpacked image '%s'", path) : r;
+}
+
+/* Connects, starting bootseerd when it does not run; that is a span of its own. */
+static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err)
+{
+	bs_autofree char *daemon = conf->autostart ? daemon_path(conf) : NULL;
+	struct bs_client_options o = { .run_dir = conf->run_dir,
+				       .config = conf->file,
+				       .timeout_ns = CONNECT_NS };
+	const uint64_t start = bs_clock_ns();
+	int sock = bs_client_connect(&o, err);
+
+	if (sock != -ENOTCONN || !daemon)
+		return sock;
+	o.daemon = daemon;
+	sock = bs_client_connect(&o, err);
+	bs_timeline_span(t, BS_SPAN_DAEMON_START, start, 0, sock < 0 ? bs_error_text(err) : NULL);
+	return sock;
+}
+
+int bs_acquire(const struct bs_conf *conf, const struct bs_want *w, struct bs_timeline *t,
+	       struct bs_error *err)
+{
+	bs_autofd int sock = connect_or_start(conf, t, err);
+	struct bs_error why;
+	int r;
+
+	if (sock < 0)
+		return sock;
+	r = acquire_mount(sock, conf, w, t, err);
+	if (r >= 0 || w->fallback == BS_FALLBACK_FAIL || !not_to_be_had(r))
+		return r;
+	why = *err;
+	bs_timeline_mark(t, BS_MARK_FALLBACK, bs_clock_ns(), bs_error_text(&why));
+	r = acquire_unpacked(sock, conf, w, t, err);
+	if (r >= 0)
+		bs_log_warning("image %s is not served lazily on this host (%s): it was fetched "
+			       "and unpacked whole; see bootseerctl doctor",
+			       w->digest, bs_error_text(&why));
+	return r;
+}
+
+int bs_release(const struct bs_conf *conf, const char *lease, struct bs_error *err)
+{
+	const struct bs_client_options o = { .run_dir = conf->run_dir, .timeout_ns = RELEASE_NS };
+	bs_autofd int sock = bs_client_connect(&o, err);
+	bs_automsg m, reply;
+	int r;
+
+	if (sock < 0)
+		return sock;
+	bs_msg_init(&m, BS_MSG_RELEASE, 1);
+	bs_msg_init(&reply, BS_MSG_REPLY, 0);
+	r = bs_msg_add_text(&m, BS_TAG_CONTAINER, lease);
+	if (r < 0)
+		return bs_fail_errno(err, r, "release '%s'", lease);
+	return bs_client_call(sock, &m, RELEASE_NS, &reply, err);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "shim/delete.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "obs/timeline.h"
+#include "oci/state.h"
+#include "shim/args.h"
+#include "shim/job.h"
+#include "shim/passthrough.h"
+#include "shim/report.h"
+#include "shim/runc.h"
+
+static void clean(const struct bs_job *j, const struct bs_conf *conf, const char *id)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autostate s = { 0 };
+	int r = bs_state_read(j->state_fd, j->key, &s, &err);
+
+	if (r == 0)
+		bs_job_clean(j, conf, &s);
+	else if (r != -ENOENT) {
+		/* of no use to anybody, and in the way of the next container of that name */
+		bs_log_warning("container '%s': %s; removing it", id, bs_error_text(&err));
+		(void)bs_state_remove(j->state_fd, j->key);
+	}
+}
+
+/* "ID@HHHHHHHH.json" with the mark of key: the ID, malloc'ed; else NULL. */
+static char *id_of(const char *name, const char *key)
+{
+	bs_autofree char *suffix = bs_strf("%s.json", strrchr(key, '@'));
+	size_t n = strlen(name), m = suffix ? strlen(suffix) : 0;
+
+	if (m == 0 || n <= m || !bs_str_ends(name, suffix))
+		return NULL;
+	return strndup(name, n - m);
+}
+
+/* After crun's delete --regex: all containers of this runtime that are gone. */
+static void clean_gone(const struct bs_job *j, const struct bs_conf *conf, const struct bs_runc *r,
+		       const struct bs_args *a)
+{
+	int fd = openat(j->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+
+	if (!dir) {
+		(void)bs_close(fd);
+		return;
+	}
+	while ((e = readdir(dir))) {
+		bs_autofree char *id = id_of(e->d_name, j->key);
+		struct bs_job one = { .run_fd = j->run_fd, .state_fd = j->state_fd };
+
+		if (!id || bs_runc_knows(r, a, id))
+			continue;
+		one.key = bs_strf("%s%s", id, strrchr(j->key, '@'));
+		if (one.key)
+			clean(&one, conf, id);
+		free(one.key);
+	}
+	(void)closedir(dir);
+}
+
+static bool has_state(const struct bs_job *j)
+{
+	bs_autofree char *name = bs_strf("%s.json", j->key);
+
+	/* when in doubt, yes: it costs little */
+	return !name || faccessat(j->state_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
+}
+
+int bs_delete(const struct bs_conf *conf, const struct bs_runc *r, const struct bs_args *a)
+{
+	struct bs_timeline t = BS_TIMELINE_NONE;
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autojob j = { .run_fd = -EBADF, .state_fd = -EBADF };
+	const uint64_t start = bs_clock_ns();
+	int status;
+
+	if (!a->id || a->help || (!a->regex && !bs_args_id_ok(a->id)) ||
+	    bs_job_open(conf, r, a, false, &j, &err) < 0)
+		return bs_passthrough(r, a);
+	if (!a->regex && !has_state(&j))
+		return bs_passthrough(r, a);
+	if (bs_runc_run(r, a, &status, &err) < 0)
+		return bs_report_failure(&err);
+	if (a->regex) {
+		clean_gone(&j, conf, r, a);
+	} else if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || !bs_runc_knows(r, a, a->id)) {
+		bs_timeline_open(&t, j.run_fd, a->id, "bootseer");
+		clean(&j, conf, a->id);
+		bs_timeline_span(&t, BS_SPAN_DELETE, start, 0, NULL);
+		bs_timeline_done(&t);
+	}
+	bs_runc_end_as(status);
+}
