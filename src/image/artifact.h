@@ -36,21 +36,29 @@ struct bs_descriptor {
 struct bs_artifact {
 	struct bs_digest digest; /* of the manifest */
 	struct bs_descriptor config, tree, table, data;
-	struct bs_digest subject; /* the original image's manifest */
 	bool has_subject;
+	struct bs_descriptor subject; /* the original image's manifest */
+	const char *subject_type;     /* its media type, a constant */
 };
+
+/* What a stub's manifest and an artifact's say about each other and the original. */
+#define BS_ANNOTATION_ARTIFACT "dev.bootseer.artifact.digest"
+#define BS_ANNOTATION_SOURCE "dev.bootseer.source.digest"
+/* The tag of the stub of an image TAG, and where bs_artifact_find looks too. */
+#define BS_STUB_TAG_SUFFIX "-bootseer"
 
 /* Reads the artifact's manifest; digest is set from m. -EBADMSG with the member that is wrong. */
 int bs_artifact_parse(const struct bs_manifest *m, struct bs_artifact *ret, struct bs_error *err);
 
-/* The manifest's bytes (malloc'ed); a fixed order of members, so the same artifact has the same digest. */
+/* The manifest's bytes (malloc'ed); a fixed order of members, so the same artifact has the same
+ * digest. */
 int bs_artifact_write(const struct bs_artifact *a, char **ret, size_t *ret_len,
 		      struct bs_error *err);
 
 /* What /.bootseer/image.json in a stub image says. Hostile until the digest is proven. */
 struct bs_marker {
 	struct bs_digest artifact;
-	char *repository;	 /* "HOST/NAME" or "oci:DIR" it was converted to; owned */
+	char *repository;	  /* "HOST/NAME" or "oci:DIR" it was converted to; owned */
 	struct bs_digest stub_of; /* the original image's manifest */
 };
 #define BS_MARKER_PATH ".bootseer/image.json"

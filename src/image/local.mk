@@ -1,6 +1,7 @@
 noinst_LIBRARIES += src/image/libimage.a
 src_image_libimage_a_SOURCES = \
-	%D%/artifact.h \
+	%D%/artifact.c %D%/artifact.h \
+	%D%/manifest.c %D%/manifest.h \
 	%D%/erofs.c %D%/erofs.h \
 	%D%/erofsdir.c \
 	%D%/erofsdisk.h \

@@ -1,11 +1,6 @@
 # One target a parser of foreign bytes. With --enable-fuzzers they are libFuzzer programs;
 # else fuzz-main.c replays the files of tests/fuzz/corpus/TARGET in `make check`.
-ALL_FUZZERS = \
-	%D%/fuzz-frame \
-	%D%/fuzz-json \
-	%D%/fuzz-table \
-	%D%/fuzz-tree \
-	%D%/fuzz-msg
+ALL_FUZZERS =
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -13,26 +8,33 @@ else
 FUZZ_DRIVER = %D%/fuzz-main.c
 FUZZ_LINK = $(AM_LDFLAGS)
 endif
-check_PROGRAMS += $(ALL_FUZZERS)
-dist_check_SCRIPTS += %D%/replay.sh
-TESTS += %D%/replay.sh
-EXTRA_DIST += %D%/corpus
 
-tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
-tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
-tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
-tests_fuzz_fuzz_msg_SOURCES = %D%/fuzz-msg.c $(FUZZ_DRIVER)
-tests_fuzz_fuzz_msg_LDADD = $(CTL_LIBS)
-tests_fuzz_fuzz_msg_LDFLAGS = $(FUZZ_LINK)
-
+ALL_FUZZERS += %D%/fuzz-frame
 tests_fuzz_fuzz_frame_SOURCES = %D%/fuzz-frame.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_frame_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_frame_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-json
+tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
+tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-msg
+tests_fuzz_fuzz_msg_SOURCES = %D%/fuzz-msg.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_msg_LDADD = $(CTL_LIBS)
+tests_fuzz_fuzz_msg_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-table
 tests_fuzz_fuzz_table_SOURCES = %D%/fuzz-table.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_table_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_table_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-tree
 tests_fuzz_fuzz_tree_SOURCES = %D%/fuzz-tree.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_tree_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_tree_LDFLAGS = $(FUZZ_LINK)
+
+check_PROGRAMS += $(ALL_FUZZERS)
+dist_check_SCRIPTS += %D%/replay.sh
+TESTS += %D%/replay.sh
+EXTRA_DIST += %D%/corpus

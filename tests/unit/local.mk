@@ -1,18 +1,6 @@
-# one stanza a program, so that two of them seldom meet in a merge
+# One stanza a program, so that two of them seldom meet in a merge.
 if BUILD_TESTS
 UNIT_TESTS =
-UNIT_TESTS = \
-	%D%/test-base-json \
-	%D%/test-base-text \
-	%D%/test-net-auth \
-	%D%/test-net-header \
-	%D%/test-net-layout \
-	%D%/test-oci-ref
-check_PROGRAMS += $(UNIT_TESTS)
-TESTS += $(UNIT_TESTS)
-
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
-UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 
 UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
@@ -22,21 +10,26 @@ UNIT_TESTS += %D%/test-base-text
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c %D%/unit.h
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-cache-blob
+tests_unit_test_cache_blob_SOURCES = %D%/test-cache-blob.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_blob_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-cache-fill
+tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-ctl-conf
 tests_unit_test_ctl_conf_SOURCES = %D%/test-ctl-conf.c %D%/unit.h
 tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
-tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c
+tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-erofs
+tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c %D%/unit.h
 tests_unit_test_image_erofs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib
 tests_unit_test_image_erofs_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c
-tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
-tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
-tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-image-frames
 tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c %D%/unit.h
@@ -50,31 +43,31 @@ UNIT_TESTS += %D%/test-kern-overlay
 tests_unit_test_kern_overlay_SOURCES = %D%/test-kern-overlay.c %D%/unit.h
 tests_unit_test_kern_overlay_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-auth
+tests_unit_test_net_auth_SOURCES = %D%/test-net-auth.c %D%/unit.h
+tests_unit_test_net_auth_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-net-header
+tests_unit_test_net_header_SOURCES = %D%/test-net-header.c %D%/unit.h
+tests_unit_test_net_header_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-net-layout
+tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c %D%/unit.h
+tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h
 tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-oci-ref
+tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
+tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-shim-args
 tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h
 tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
 
-UNIT_TESTS += %D%/test-cache-blob
-tests_unit_test_cache_blob_SOURCES = %D%/test-cache-blob.c %D%/cache-model.h %D%/unit.h
-tests_unit_test_cache_blob_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
-
-UNIT_TESTS += %D%/test-cache-fill
-tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
-tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
-
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 AM_CFLAGS += $(CMOCKA_CFLAGS)
-tests_unit_test_net_auth_SOURCES = %D%/test-net-auth.c
-tests_unit_test_net_auth_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_net_header_SOURCES = %D%/test-net-header.c
-tests_unit_test_net_header_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c
-tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c
-tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 endif
