@@ -28,7 +28,7 @@ enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */
 	BS_MSG_HELLO,	/* -> PROGRAM version */
-	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS -> fd: EROFS mount; COMPLETE */
+	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS -> fd: EROFS mount, the caller's own copy; COMPLETE */
 	BS_MSG_RELEASE, /* CONTAINER */
 	BS_MSG_STATUS,	/* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */

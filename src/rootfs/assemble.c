@@ -426,8 +426,9 @@ static int build_and_exchange(struct bs_rootfs *r, const int *ours, struct bs_er
 }
 
 /*
- * Some kernels take only mounts with a place in our namespace as layers: gives a copy
- * of the mount one, at a directory made for it. The copy's descriptor.
+ * Some kernels take only mounts with a place in our namespace as layers, and none takes
+ * a detached one that was made in another namespace: gives a copy of the mount (or, of
+ * another namespace's, itself) a place at a directory made for it. Its descriptor.
  */
 static int place(const struct bs_rootfs *r, int mount, char **ret_dir, struct bs_error *err)
 {
@@ -439,6 +440,8 @@ static int place(const struct bs_rootfs *r, int mount, char **ret_dir, struct bs
 		return bs_fail_errno(err, dir ? -errno : -ENOMEM, "make a directory in '%s'",
 				     r->run_dir);
 	copy = bs_mountfd_clone(mount, "", err);
+	if (copy == -EINVAL)
+		copy = bs_dup(mount);
 	result = copy < 0 ? copy : bs_mountfd_attach(copy, AT_FDCWD, dir, err);
 	if (result < 0) {
 		(void)rmdir(dir);

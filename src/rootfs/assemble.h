@@ -49,7 +49,10 @@ DEFINE_BS_AUTO(rootfs, struct bs_rootfs, bs_rootfs_free)
 int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char *deps,
 		       struct bs_state *s, struct bs_error *err);
 
-/* image, deps (-EBADF: none): mounts or directories, borrowed. */
+/*
+ * image, deps (-EBADF: none): mounts or directories, borrowed. A detached mount must be
+ * the caller's alone: it is attached and unmounted when it comes from another namespace.
+ */
 int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *err);
 
 /* After a swap: everything as it was before. */

@@ -14,13 +14,27 @@ import argparse
 import array
 import ctypes
 import os
+import re
 import signal
 import socket
 import struct
 import sys
 
-REPLY, ACQUIRE, RELEASE, UNPACK = 1, 3, 4, 7
-RESULT, TEXT, CONTAINER, DIGEST, SOURCE, PATH = 1, 2, 4, 5, 6, 12
+
+
+def numbers(enum):
+    """The names of an enum in src/ctl/msg.h, which count from 1."""
+    header = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/ctl/msg.h")
+    with open(header) as f:
+        body = f.read().split("enum " + enum + " {", 1)[1].split("}", 1)[0]
+    body = re.sub(r"/\*.*?\*/", "", body, flags=re.S)
+    return {name: i + 1 for i, name in enumerate(re.findall(r"BS_[A-Z_]+", body))}
+
+
+TYPES, TAGS = numbers("bs_msg_type"), numbers("bs_msg_tag")
+REPLY, ACQUIRE, UNPACK = (TYPES["BS_MSG_" + n] for n in ("REPLY", "ACQUIRE", "UNPACK"))
+RESULT, TEXT, CONTAINER, DIGEST, SOURCE, PATH = (
+    TAGS["BS_TAG_" + n] for n in ("RESULT", "TEXT", "CONTAINER", "DIGEST", "SOURCE", "PATH"))
 libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -75,7 +89,10 @@ def answer(conn, o, fd):
         log.write(" ".join(words) + "\n")
     good = [(RESULT, struct.pack("<Q", 0))]
     if kind == ACQUIRE and not o.acquire:
-        reply(conn, ident, good, [fd])
+        own = fd if o.directory else call("open_tree", fd, b"", 0x1001)
+        reply(conn, ident, good, [own])
+        if own != fd:
+            os.close(own)
     elif kind == ACQUIRE:
         reply(conn, ident, error(o.acquire))
     elif kind == UNPACK and o.unpack:
@@ -96,6 +113,7 @@ def main():
     p.add_argument("--log", default="/dev/null")
     o = p.parse_args()
     fd = image_fd(o.image)
+    o.directory = os.path.isdir(o.image)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server.bind(o.socket)
@@ -103,7 +121,10 @@ def main():
     while True:
         conn, _ = server.accept()
         with conn:
-            while answer(conn, o, fd):
+            try:
+                while answer(conn, o, fd):
+                    pass
+            except (BrokenPipeError, ConnectionResetError):
                 pass
 
 
