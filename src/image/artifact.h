@@ -36,9 +36,16 @@ struct bs_descriptor {
 struct bs_artifact {
 	struct bs_digest digest; /* of the manifest */
 	struct bs_descriptor config, tree, table, data;
-	struct bs_digest subject; /* the original image's manifest */
 	bool has_subject;
+	struct bs_descriptor subject; /* the original image's manifest */
+	const char *subject_type;     /* its media type, a constant */
 };
+
+/* What a stub's manifest and an artifact's say about each other and the original. */
+#define BS_ANNOTATION_ARTIFACT "dev.bootseer.artifact.digest"
+#define BS_ANNOTATION_SOURCE "dev.bootseer.source.digest"
+/* The tag of the stub of an image TAG, and where bs_artifact_find looks too. */
+#define BS_STUB_TAG_SUFFIX "-bootseer"
 
 /* Reads the artifact's manifest; digest is set from m. -EBADMSG with the member that is wrong. */
 int bs_artifact_parse(const struct bs_manifest *m, struct bs_artifact *ret, struct bs_error *err);
