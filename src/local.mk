@@ -3,3 +3,5 @@
 RANK_LIBS =
 
 include src/base/local.mk
+include src/image/local.mk
+include src/man/local.mk

@@ -26,11 +26,17 @@ struct bs_framer *bs_framer_new(int level); /* zstd level, 0: 9; NULL: out of me
 struct bs_framer *bs_framer_free(struct bs_framer *f);
 DEFINE_BS_AUTO(framer, struct bs_framer, bs_framer_free)
 
-/* The root over n_blocks (1 … 32) blocks. */
+/* The hash of each of n_blocks (1 … 32) blocks, and the root over 1 … 32 such hashes. */
+void bs_frame_leaves(struct bs_framer *f, const void *blocks, uint32_t n_blocks,
+		     struct bs_digest *ret);
+void bs_frame_root_of(struct bs_framer *f, const struct bs_digest *leaves, uint32_t n,
+		      struct bs_digest *ret);
+
+/* Both in one. */
 void bs_frame_root(struct bs_framer *f, const void *blocks, uint32_t n_blocks,
 		   struct bs_digest *ret);
 
-/* Compresses into out (cap >= BS_FRAME_DATA_MAX); the length, or -errno. */
+/* Compresses into out (BS_FRAME_DATA_MAX bytes are always enough); the length, or -errno. */
 int bs_frame_encode(struct bs_framer *f, const void *blocks, uint32_t n_blocks, void *out,
 		    size_t cap);
 

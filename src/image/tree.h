@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/digest.h"
 #include "base/mem.h"
 
 struct bs_error;
@@ -30,7 +31,7 @@ struct bs_error;
 #define BS_TREE_BYTES_MAX (UINT64_C(2) << 30) /* uncompressed */
 
 struct bs_tree_xattr {
-	const char *name; /* full, "user.x"; NUL behind */
+	const char *name; /* full: user.*, trusted.*, security.* or the ACLs'; NUL behind */
 	const uint8_t *value;
 	uint32_t value_len;
 	uint8_t name_len;
@@ -50,8 +51,8 @@ struct bs_tree_entry {
 	uint8_t name_len;
 	/* only where inode is the entry itself: */
 	uint32_t mode; /* type and permission bits as in st_mode */
-	uint32_t uid, gid;
-	uint32_t rdev_major, rdev_minor;
+	uint32_t uid, gid; /* less than 2^32 - 1 */
+	uint32_t rdev_major, rdev_minor; /* 12 and 20 bits */
 	uint32_t nlink; /* names of this inode; a directory: 2 + subdirectories */
 	int64_t mtime_s;
 	uint32_t mtime_ns;
@@ -69,7 +70,8 @@ struct bs_tree {
 	uint32_t n_xattrs;
 	struct bs_tree_extent *extents;
 	uint32_t n_extents;
-	uint64_t blob_blocks; /* size of the blob */
+	uint64_t blob_blocks; /* size of the blob; less than 2^32 */
+	struct bs_digest digest; /* of the compressed form */
 	void *strings;	      /* what names, targets and values point into */
 };
 
@@ -92,9 +94,11 @@ DEFINE_BS_AUTO(tree_writer, struct bs_tree_writer, bs_tree_writer_free)
 
 /*
  * Appends the next entry in path order. e's parent and inode are indexes of earlier
- * calls (0 is the first); nlink, first_xattr, first_extent are ignored; xattrs
- * (sorted here) and extents hold n_xattrs and n_extents of e. Everything is copied.
- * Returns the entry's index, or -EINVAL with what is wrong about it.
+ * calls (0 is the first, the root); inode is the entry's own index unless it is a hard
+ * link, and then only parent and name count besides. nlink, first_xattr, first_extent
+ * are ignored; xattrs (sorted here) and extents hold n_xattrs and n_extents of e.
+ * Everything is copied. Extents that are one are joined. Returns the entry's index;
+ * -EINVAL with what is wrong about it, -EFBIG above the bounds; then nothing was added.
  */
 int64_t bs_tree_writer_add(struct bs_tree_writer *w, const struct bs_tree_entry *e,
 			   const struct bs_tree_xattr *xattrs, const struct bs_tree_extent *extents,

@@ -1,7 +1,9 @@
 if BUILD_TESTS
 UNIT_TESTS = \
 	%D%/test-base-json \
-	%D%/test-base-text
+	%D%/test-base-text \
+	%D%/test-image-frames \
+	%D%/test-image-tree
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
@@ -12,4 +14,8 @@ tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c
+tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
+tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 endif
