@@ -50,14 +50,15 @@ struct bs_artifact {
 /* Reads the artifact's manifest; digest is set from m. -EBADMSG with the member that is wrong. */
 int bs_artifact_parse(const struct bs_manifest *m, struct bs_artifact *ret, struct bs_error *err);
 
-/* The manifest's bytes (malloc'ed); a fixed order of members, so the same artifact has the same digest. */
+/* The manifest's bytes (malloc'ed); a fixed order of members, so the same artifact has the same
+ * digest. */
 int bs_artifact_write(const struct bs_artifact *a, char **ret, size_t *ret_len,
 		      struct bs_error *err);
 
 /* What /.bootseer/image.json in a stub image says. Hostile until the digest is proven. */
 struct bs_marker {
 	struct bs_digest artifact;
-	char *repository;	 /* "HOST/NAME" or "oci:DIR" it was converted to; owned */
+	char *repository;	  /* "HOST/NAME" or "oci:DIR" it was converted to; owned */
 	struct bs_digest stub_of; /* the original image's manifest */
 };
 #define BS_MARKER_PATH ".bootseer/image.json"

@@ -42,8 +42,8 @@ struct worker {
 
 struct bs_encoder {
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* something was pushed, or stop */
-	pthread_cond_t done; /* a slot is done */
+	pthread_cond_t work;		 /* something was pushed, or stop */
+	pthread_cond_t done;		 /* a slot is done */
 	uint64_t written, taken, pushed; /* lock; written is only the caller's */
 	bool stop;			 /* lock */
 	struct slot *slots;
@@ -119,8 +119,8 @@ static int start(struct bs_encoder *e, unsigned int jobs, int level)
 	return 0;
 }
 
-int bs_encoder_new(unsigned int jobs, int level, int fd, const char *dir,
-		   struct bs_encoder **ret, struct bs_error *err)
+int bs_encoder_new(unsigned int jobs, int level, int fd, const char *dir, struct bs_encoder **ret,
+		   struct bs_error *err)
 {
 	bs_auto(encoder) struct bs_encoder *e = calloc(1, sizeof(*e));
 	int r;
@@ -132,7 +132,7 @@ int bs_encoder_new(unsigned int jobs, int level, int fd, const char *dir,
 	pthread_cond_init(&e->done, NULL);
 	e->fd = fd;
 	e->dir = dir;
-	r = start(e, BS_MIN(BS_MAX(jobs, 1u), JOBS_MAX), level);
+	r = start(e, jobs == 0 ? 1 : BS_MIN(jobs, JOBS_MAX), level);
 	if (r < 0)
 		return bs_fail_errno(err, r, "compressors");
 	*ret = bs_take(&e);

@@ -19,8 +19,8 @@ struct bs_encoder;
 struct bs_error;
 
 /* fd: where data goes, sequentially; dir names it in errors. */
-int bs_encoder_new(unsigned int jobs, int level, int fd, const char *dir,
-		   struct bs_encoder **ret, struct bs_error *err);
+int bs_encoder_new(unsigned int jobs, int level, int fd, const char *dir, struct bs_encoder **ret,
+		   struct bs_error *err);
 /* Ends the workers. */
 struct bs_encoder *bs_encoder_free(struct bs_encoder *e);
 DEFINE_BS_AUTO(encoder, struct bs_encoder, bs_encoder_free)

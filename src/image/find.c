@@ -44,8 +44,26 @@ static int from_digest(struct bs_repo *repo, const struct bs_digest *d, struct b
 	return r < 0 ? r : bs_artifact_parse(&m, ret, err);
 }
 
+/* An index of artifacts, one for each platform. */
+static int from_index(struct bs_repo *repo, const struct bs_digest *index, const char *platform,
+		      struct bs_artifact *ret, struct bs_error *err)
+{
+	bs_automanifest m = { 0 };
+	bs_autodocument d = { 0 };
+	const struct bs_link *link;
+	int r = get(repo, index, &m, err);
+
+	if (r == 0)
+		r = bs_document_parse(&m, &d, err);
+	if (r == 0 && !d.is_index)
+		r = bs_fail(err, -EBADMSG, "it is listed as an index and is none");
+	if (r == 0)
+		r = bs_document_pick(&d, platform, &link, err);
+	return r < 0 ? r : from_digest(repo, &link->d.digest, ret, err);
+}
+
 /* The artifact whose subject is the image; of several the one listed last, the newest. */
-static int from_referrers(struct bs_repo *repo, const struct bs_digest *image,
+static int from_referrers(struct bs_repo *repo, const struct bs_digest *image, const char *platform,
 			  struct bs_artifact *ret, struct bs_error *err)
 {
 	bs_automanifest m = { 0 };
@@ -60,9 +78,10 @@ static int from_referrers(struct bs_repo *repo, const struct bs_digest *image,
 	if (r < 0 && r != -ENOENT)
 		return r;
 	for (size_t i = d.n; i-- > 0;) {
-		if (!is_ours(d.links[i].artifact_type) ||
-		    !bs_streq(d.links[i].media_type, BS_MEDIA_OCI_MANIFEST))
+		if (!is_ours(d.links[i].artifact_type))
 			continue;
+		if (bs_streq(d.links[i].media_type, BS_MEDIA_OCI_INDEX))
+			return from_index(repo, &d.links[i].d.digest, platform, ret, err);
 		r = from_digest(repo, &d.links[i].d.digest, ret, err);
 		if (r == 0 && ret->has_subject && bs_digest_eq(&ret->subject.digest, image))
 			return 0;
@@ -76,7 +95,7 @@ static int from_referrers(struct bs_repo *repo, const struct bs_digest *image,
 }
 
 static int from_manifest(struct bs_repo *repo, const struct bs_manifest *m,
-			 const struct bs_document *d, struct bs_artifact *ret,
+			 const struct bs_document *d, const char *platform, struct bs_artifact *ret,
 			 struct bs_error *err)
 {
 	const char *named = bs_document_annotation(d, BS_ANNOTATION_ARTIFACT);
@@ -85,7 +104,7 @@ static int from_manifest(struct bs_repo *repo, const struct bs_manifest *m,
 	if (is_ours(d->artifact_type))
 		return bs_artifact_parse(m, ret, err);
 	if (!named)
-		return from_referrers(repo, &m->digest, ret, err);
+		return from_referrers(repo, &m->digest, platform, ret, err);
 	if (bs_digest_parse(named, strlen(named), &digest) < 0)
 		return bs_fail(err, -EBADMSG, "its annotation %s is no sha256 digest",
 			       BS_ANNOTATION_ARTIFACT);
@@ -103,7 +122,7 @@ static int from_document(struct bs_repo *repo, const struct bs_manifest *m, cons
 	if (r < 0)
 		return r;
 	if (!d.is_index)
-		return from_manifest(repo, m, &d, ret, err);
+		return from_manifest(repo, m, &d, platform, ret, err);
 	r = bs_document_pick(&d, platform, &link, err);
 	if (r == 0)
 		r = get(repo, &link->d.digest, &one, err);
@@ -111,7 +130,7 @@ static int from_document(struct bs_repo *repo, const struct bs_manifest *m, cons
 		r = bs_document_parse(&one, &image, err);
 	if (r == 0 && image.is_index)
 		r = bs_fail(err, -EOPNOTSUPP, "it is an index of indexes");
-	return r < 0 ? r : from_manifest(repo, &one, &image, ret, err);
+	return r < 0 ? r : from_manifest(repo, &one, &image, platform, ret, err);
 }
 
 int bs_artifact_find(struct bs_repo *repo, const char *ref, const char *platform,
@@ -119,10 +138,14 @@ int bs_artifact_find(struct bs_repo *repo, const char *ref, const char *platform
 {
 	bs_automanifest m = { 0 };
 	struct bs_error first = BS_ERROR_INIT, unused;
+	struct bs_digest digest;
 	struct bs_artifact a;
 	int r = bs_repo_get_manifest(repo, ref, &m, &first);
 
-	/* where only the converted form is, the original's tag still means it */
+	/* where only the converted form is, the original's tag or digest still means it */
+	if (r == -ENOENT && bs_digest_parse(ref, strlen(ref), &digest) == 0 &&
+	    from_referrers(repo, &digest, platform, ret, &unused) == 0)
+		return 0;
 	if (r == -ENOENT && !strchr(ref, ':')) {
 		bs_autofree char *stub = bs_strf("%s" BS_STUB_TAG_SUFFIX, ref);
 

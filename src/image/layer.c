@@ -24,7 +24,8 @@
 #include "image/tarhead.h"
 
 #define WINDOW_SIZE (4u << 20)
-/* kept when the window is full: more than the longest extension headers of libarchive, 1 MiB each */
+/* kept when the window is full: more than the longest extension headers of libarchive, 1 MiB each
+ */
 #define WINDOW_KEEP (2560u << 10)
 #define LINK_MAX_BYTES 65536u
 
@@ -360,7 +361,7 @@ static int type_mode(char type, mode_t *ret, struct bs_error *err)
 static int fill_inode(struct reader *rd, struct bs_inode *i, const struct bs_tarhead *head,
 		      struct archive_entry *e, struct bs_error *err)
 {
-	mode_t type;
+	mode_t type = 0;
 	int r = type_mode(head->type, &type, err);
 
 	if (r < 0)
@@ -421,8 +422,7 @@ static int read_head(struct reader *rd, struct bs_tarhead *head, struct bs_xset 
 {
 	la_int64_t at = archive_read_header_position(rd->tar);
 
-	if (at < 0 || (uint64_t)at < rd->window_at ||
-	    (uint64_t)at > rd->window_at + rd->window_len)
+	if (at < 0 || (uint64_t)at < rd->window_at || (uint64_t)at > rd->window_at + rd->window_len)
 		return bs_fail(err, -EFBIG, "more extension headers than can be kept");
 	return bs_tarhead_read(rd->window + ((uint64_t)at - rd->window_at),
 			       rd->window_len - (size_t)((uint64_t)at - rd->window_at), head,
@@ -525,8 +525,9 @@ int bs_layer_parse(const char *name, bs_layer_input *input, void *cookie, bool p
 	bs_auto(layer) struct bs_layer *l = calloc(1, sizeof(*l));
 	bs_autofree uint8_t *window = malloc(WINDOW_SIZE);
 	auto_archive *raw = archive_read_new(), *tar = archive_read_new();
-	struct reader rd = { .raw = raw, .tar = tar, .input = input, .cookie = cookie,
-			     .window = window, .l = l };
+	struct reader rd = {
+		.raw = raw, .tar = tar, .input = input, .cookie = cookie, .window = window, .l = l
+	};
 	int r;
 
 	rd.hash = bs_sha256_new();

@@ -40,7 +40,7 @@ struct bs_layer {
 	char *name; /* for messages: "layer 2 of 5" */
 	struct bs_layer_entry *entries;
 	size_t n, cap;
-	struct bs_spool *spool; /* contents of its files; must outlive their inodes */
+	struct bs_spool *spool;	  /* contents of its files; must outlive their inodes */
 	struct bs_digest diff_id; /* of the uncompressed bytes */
 	uint64_t bytes;		  /* uncompressed */
 };
@@ -60,7 +60,7 @@ int bs_layer_parse(const char *name, bs_layer_input *input, void *cookie, bool p
 
 struct bs_layer_source {
 	struct bs_repo *repo;
-	const char *name; /* for messages */
+	const char *name;	 /* for messages */
 	struct bs_digest digest; /* of the blob as it lies in repo */
 	uint64_t size;
 	const char *media_type;

@@ -84,8 +84,7 @@ static void *fetch_main(void *cookie)
 {
 	struct fetch *f = cookie;
 
-	f->result = bs_repo_get_blob(f->src->repo, &f->src->digest, f->src->size, sink, f,
-				     &f->err);
+	f->result = bs_repo_get_blob(f->src->repo, &f->src->digest, f->src->size, sink, f, &f->err);
 	f->fd = bs_close(f->fd);
 	return NULL;
 }

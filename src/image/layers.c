@@ -117,7 +117,8 @@ static int link_to(struct bs_nodes *t, struct bs_layer_entry *e, struct bs_error
 		return r;
 	r = bs_nodes_walk(t, e->link, BS_WALK_NOFOLLOW, NULL, NULL, &target);
 	if (r < 0)
-		return bs_fail(err, -EINVAL, "a hard link to '%.200s', which is not there", e->link);
+		return bs_fail(err, -EINVAL, "a hard link to '%.200s', which is not there",
+			       e->link);
 	old = bs_node_child(dir, base, strlen(base));
 	if (old == target)
 		return bs_fail(err, -EINVAL, "a hard link to itself");

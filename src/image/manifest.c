@@ -5,6 +5,7 @@
 #include "image/manifest.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -69,13 +70,15 @@ static int find_type(const struct bs_manifest *m, struct bs_document *d, struct 
 	else if (layers)
 		d->media_type = BS_MEDIA_OCI_MANIFEST;
 	if (!d->media_type)
-		return bs_fail(err, -EOPNOTSUPP,
-			       "media type '%.100s' is not known; OCI and docker schema 2 images are",
-			       shown);
+		return bs_fail(
+			err, -EOPNOTSUPP,
+			"media type '%.100s' is not known; OCI and docker schema 2 images are",
+			shown);
 	d->is_index = bs_streq(d->media_type, BS_MEDIA_OCI_INDEX) ||
 		      bs_streq(d->media_type, BS_MEDIA_DOCKER_LIST);
 	if (d->is_index ? !lists : !layers)
-		return bs_fail(err, -EBADMSG, "%s is missing", d->is_index ? "manifests" : "layers");
+		return bs_fail(err, -EBADMSG, "%s is missing",
+			       d->is_index ? "manifests" : "layers");
 	return 0;
 }
 
@@ -172,10 +175,10 @@ const char *bs_platform_here(void)
 	static const struct {
 		const char *machine, *platform;
 	} table[] = {
-		{ "x86_64", "linux/amd64" },   { "aarch64", "linux/arm64" },
+		{ "x86_64", "linux/amd64" },	{ "aarch64", "linux/arm64" },
 		{ "ppc64le", "linux/ppc64le" }, { "s390x", "linux/s390x" },
 		{ "riscv64", "linux/riscv64" }, { "loongarch64", "linux/loong64" },
-		{ "armv7l", "linux/arm" },     { "i686", "linux/386" },
+		{ "armv7l", "linux/arm" },	{ "i686", "linux/386" },
 	};
 	struct utsname u;
 

@@ -31,7 +31,7 @@ struct bs_link {
 
 /* A manifest or an index, read. */
 struct bs_document {
-	struct bs_json *json; /* owned */
+	struct bs_json *json;	/* owned */
 	const char *media_type; /* one of BS_MEDIA_* of artifact.h */
 	const char *artifact_type;
 	bool is_index;

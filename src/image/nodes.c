@@ -140,8 +140,10 @@ int bs_nodes_init(struct bs_nodes *t)
 	return 0;
 }
 
-static void node_free(struct bs_node *n)
+static void node_free(struct bs_nodes *t, struct bs_node *n)
 {
+	if (n->inode && n->inode->refs == 1)
+		t->bytes -= n->inode->size;
 	if (n->children)
 		bs_map_done(n->children);
 	free(n->children);
@@ -177,7 +179,7 @@ void bs_node_empty(struct bs_nodes *t, struct bs_node *dir)
 
 		list = n->parent;
 		push_children(n, &list);
-		node_free(n);
+		node_free(t, n);
 		t->n--;
 	}
 }
@@ -186,7 +188,7 @@ void bs_node_remove(struct bs_nodes *t, struct bs_node *n)
 {
 	bs_node_empty(t, n);
 	bs_map_remove(n->parent->children, n->name, n->name_len);
-	node_free(n);
+	node_free(t, n);
 	t->n--;
 }
 
@@ -195,7 +197,7 @@ void bs_nodes_done(struct bs_nodes *t)
 	if (!t->root)
 		return;
 	bs_node_empty(t, t->root);
-	node_free(t->root);
+	node_free(t, t->root);
 	t->root = NULL;
 }
 
@@ -235,6 +237,8 @@ int bs_node_add(struct bs_nodes *t, struct bs_node *dir, const char *name, size_
 	n->parent = dir;
 	if (bs_map_put(dir->children, n->name, len, n) < 0)
 		return -ENOMEM;
+	if (owned->refs == 1)
+		t->bytes += owned->size;
 	n->inode = bs_take(&owned);
 	t->n++;
 	if (ret)
@@ -342,8 +346,7 @@ static int step(struct walk *w, const char **p, unsigned int flags,
 }
 
 int bs_nodes_walk(struct bs_nodes *t, const char *path, unsigned int flags,
-		  void (*each)(void *cookie, struct bs_node *n), void *cookie,
-		  struct bs_node **ret)
+		  void (*each)(void *cookie, struct bs_node *n), void *cookie, struct bs_node **ret)
 {
 	struct walk w = { .t = t, .at = t->root };
 	const char *p = path + strspn(path, "/");

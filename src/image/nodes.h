@@ -47,9 +47,9 @@ struct bs_inode {
 	uint32_t rdev_major, rdev_minor;
 	int64_t mtime_s;
 	uint32_t mtime_ns;
-	uint32_t entry; /* for walkers: what they number it; UINT32_MAX at first */
-	uint64_t size;	/* of a regular file */
-	char *target;	/* of a symlink; owned */
+	uint32_t entry;		      /* for walkers: what they number it; UINT32_MAX at first */
+	uint64_t size;		      /* of a regular file */
+	char *target;		      /* of a symlink; owned */
 	const struct bs_spool *spool; /* of a regular file with size > 0; not owned */
 	uint64_t spool_off;
 	struct bs_xset xattrs;
@@ -71,6 +71,7 @@ struct bs_node {
 struct bs_nodes {
 	struct bs_node *root;
 	uint32_t n; /* names */
+	uint64_t bytes; /* of the files; each inode once */
 };
 
 /* A root directory 0755 of user 0, time 0. */

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "image/encoder.h"
+#include "image/frames.h"
 #include "image/nodes.h"
 #include "image/samefile.h"
 #include "image/spool.h"
@@ -34,11 +35,11 @@ struct packer {
 	struct bs_encoder *enc;
 	struct bs_tree_writer *tree;
 	struct bs_samefile same;
-	uint8_t *frame;	      /* the encoder's buffer, NULL: none taken */
+	uint8_t *frame;	       /* the encoder's buffer, NULL: none taken */
 	uint32_t frame_blocks; /* filled with small files */
 	uint64_t blob_blocks;
-	struct bs_sha256 *hash;
-	uint8_t *piece; /* a frame's worth, to read into */
+	struct bs_framer *framer; /* only for the hash of single blocks */
+	uint8_t *piece;		  /* a frame's worth, to read into */
 	struct extents extents;
 	uint64_t shared_bytes;
 	uint32_t n_entries;
@@ -92,11 +93,8 @@ static int add_extent(struct packer *p, uint64_t file_block, uint64_t blob_block
 static bool cut_behind(struct packer *p, const uint8_t *last_block)
 {
 	struct bs_digest leaf;
-	uint8_t zero = 0;
 
-	bs_sha256_update(p->hash, &zero, 1);
-	bs_sha256_update(p->hash, last_block, BS_BLOCK_SIZE);
-	bs_sha256_final(p->hash, &leaf);
+	bs_frame_leaves(p->framer, last_block, 1, &leaf);
 	return leaf.b[0] % CUT_MODULUS == 0;
 }
 
@@ -136,7 +134,8 @@ static int place_small(struct packer *p, const struct bs_inode *i, struct bs_err
 	at = p->frame + (size_t)p->frame_blocks * BS_BLOCK_SIZE;
 	memcpy(at, p->piece, (size_t)n * BS_BLOCK_SIZE);
 	p->frame_blocks += n;
-	if (p->frame_blocks >= CUT_MIN_BLOCKS && cut_behind(p, at + (size_t)(n - 1) * BS_BLOCK_SIZE))
+	if (p->frame_blocks >= CUT_MIN_BLOCKS &&
+	    cut_behind(p, at + (size_t)(n - 1) * BS_BLOCK_SIZE))
 		return end_frame(p, err);
 	return 0;
 }
@@ -160,7 +159,8 @@ static int first_data(struct packer *p, const struct bs_inode *i, uint64_t off, 
 		      uint64_t *ret, struct bs_error *err)
 {
 	while (off < end) {
-		uint64_t data = bs_spool_next_data(i->spool, i->spool_off + off, i->spool_off + end);
+		uint64_t data = bs_spool_next_data(i->spool, i->spool_off + off,
+						   i->spool_off + end);
 		size_t len;
 		int r;
 
@@ -224,7 +224,8 @@ static int place_large(struct packer *p, const struct bs_inode *i, struct bs_err
 			return r;
 		/* granules without data are holes */
 		if (p->o->progress)
-			p->o->progress(p->o->cookie, BS_MIN(data / granule * granule, i->size) - off);
+			p->o->progress(p->o->cookie,
+				       BS_MIN(data / granule * granule, i->size) - off);
 		off = data < i->size ? data / granule * granule : i->size;
 		end = BS_MIN(off + granule, i->size);
 		r = place_frames(p, i, off, end, err);
@@ -272,11 +273,18 @@ static int place(struct packer *p, const struct bs_inode *i, struct bs_error *er
 static int add_inode(struct packer *p, struct bs_node *node, uint32_t parent, struct bs_error *err)
 {
 	struct bs_inode *i = node->inode;
-	struct bs_tree_entry e = { .parent = parent, .inode = p->n_entries, .name = node->name,
-				   .name_len = node->name_len, .mode = i->mode, .uid = i->uid,
-				   .gid = i->gid, .rdev_major = i->rdev_major,
-				   .rdev_minor = i->rdev_minor, .mtime_s = i->mtime_s,
-				   .mtime_ns = i->mtime_ns, .n_xattrs = (uint32_t)i->xattrs.n };
+	struct bs_tree_entry e = { .parent = parent,
+				   .inode = p->n_entries,
+				   .name = node->name,
+				   .name_len = node->name_len,
+				   .mode = i->mode,
+				   .uid = i->uid,
+				   .gid = i->gid,
+				   .rdev_major = i->rdev_major,
+				   .rdev_minor = i->rdev_minor,
+				   .mtime_s = i->mtime_s,
+				   .mtime_ns = i->mtime_ns,
+				   .n_xattrs = (uint32_t)i->xattrs.n };
 	int64_t at;
 	int r;
 
@@ -300,8 +308,10 @@ static int add_inode(struct packer *p, struct bs_node *node, uint32_t parent, st
 
 static int add_name(struct packer *p, struct bs_node *node, uint32_t parent, struct bs_error *err)
 {
-	struct bs_tree_entry e = { .parent = parent, .inode = node->inode->entry,
-				   .name = node->name, .name_len = node->name_len };
+	struct bs_tree_entry e = { .parent = parent,
+				   .inode = node->inode->entry,
+				   .name = node->name,
+				   .name_len = node->name_len };
 	char path[256];
 	int64_t at;
 	int r = 0;
@@ -381,7 +391,7 @@ static void packer_done(struct packer *p)
 	bs_encoder_free(p->enc);
 	bs_tree_writer_free(p->tree);
 	bs_samefile_done(&p->same);
-	bs_sha256_free(p->hash);
+	bs_framer_free(p->framer);
 	free(p->piece);
 	free(p->extents.v);
 }
@@ -418,10 +428,10 @@ int bs_pack(struct bs_nodes *t, const struct bs_pack_options *o, struct bs_packe
 	int r;
 
 	bs_samefile_init(&p.same);
-	p.hash = bs_sha256_new();
+	p.framer = bs_framer_new(1);
 	p.piece = malloc(BS_FRAME_BYTES_MAX);
 	p.tree = bs_tree_writer_new();
-	if (!p.hash || !p.piece || !p.tree)
+	if (!p.framer || !p.piece || !p.tree)
 		return bs_fail_errno(err, -ENOMEM, "packing");
 	r = bs_spool_new(o->tmp, &data, err);
 	if (r == 0)

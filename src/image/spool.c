@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -103,8 +104,7 @@ int bs_spool_reserve(struct bs_spool *s, uint64_t size, uint64_t *ret_off, struc
 	return 0;
 }
 
-static int put(struct bs_spool *s, uint64_t off, const void *data, size_t len,
-	       struct bs_error *err)
+static int put(struct bs_spool *s, uint64_t off, const void *data, size_t len, struct bs_error *err)
 {
 	int r = bs_pwrite_full(s->fd, data, len, off);
 

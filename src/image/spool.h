@@ -21,7 +21,7 @@ struct bs_error;
 
 struct bs_spool {
 	int fd;
-	char *dir; /* for messages; owned */
+	char *dir;    /* for messages; owned */
 	uint64_t end; /* of what was reserved */
 	uint8_t *buf; /* [buf_off, buf_off + buf_len) is not written yet */
 	uint64_t buf_off;

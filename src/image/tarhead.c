@@ -144,8 +144,8 @@ static int records(struct bs_tarhead *h, struct bs_xset *xattrs, const char *p, 
 	return 0;
 }
 
-int bs_tarhead_read(const uint8_t *data, size_t len, struct bs_tarhead *ret,
-		    struct bs_xset *xattrs, struct bs_error *err)
+int bs_tarhead_read(const uint8_t *data, size_t len, struct bs_tarhead *ret, struct bs_xset *xattrs,
+		    struct bs_error *err)
 {
 	struct bs_tarhead h = { 0 };
 	size_t at = 0;

@@ -18,7 +18,7 @@ struct bs_xset;
 #define BS_TAR_BLOCK 512u
 
 struct bs_tarhead {
-	char type; /* '0' … '9', 'S', …; '0' also for the old NUL */
+	char type;	/* '0' … '9', 'S', …; '0' also for the old NUL */
 	bool has_mtime; /* from a pax record */
 	int64_t mtime_s;
 	uint32_t mtime_ns;
@@ -29,8 +29,8 @@ struct bs_tarhead {
  * come before the entry's own). Extended attributes are added to xattrs. -EINVAL with
  * what is wrong; -EFBIG when len does not reach to the entry's own header.
  */
-int bs_tarhead_read(const uint8_t *data, size_t len, struct bs_tarhead *ret,
-		    struct bs_xset *xattrs, struct bs_error *err);
+int bs_tarhead_read(const uint8_t *data, size_t len, struct bs_tarhead *ret, struct bs_xset *xattrs,
+		    struct bs_error *err);
 
 /* "-1.5" (pax, "mtime"): rounded towards the past, as the kernel keeps times. */
 int bs_tarhead_time(const char *text, size_t len, int64_t *ret_s, uint32_t *ret_ns);
