@@ -3,5 +3,8 @@
 RANK_LIBS =
 
 include src/base/local.mk
+include src/net/local.mk
+include src/oci/local.mk
 include src/image/local.mk
+include src/cmd/local.mk
 include src/man/local.mk

@@ -14,9 +14,9 @@
 struct bs_error;
 
 struct bs_auth_options {
-	const char *docker_config;	  /* directory of config.json; NULL: as above */
-	const char *dockerconfig_dir;	  /* NULL: none */
-	const char *provider_config;	  /* kubelet's CredentialProviderConfig as JSON; NULL: none */
+	const char *docker_config;    /* directory of config.json; NULL: as above */
+	const char *dockerconfig_dir; /* NULL: none */
+	const char *provider_config;  /* kubelet's CredentialProviderConfig as JSON; NULL: none */
 	const char *provider_bin_dir;
 };
 

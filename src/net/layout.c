@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * An OCI layout directory as a repository (image-spec, image-layout.md).
+ *
+ *   oci-layout            {"imageLayoutVersion":"1.0.0"}
+ *   index.json            what has a name, and what refers to something else
+ *   blobs/sha256/<hex>    blobs and manifests
+ *   .lock                 held while index.json is changed
+ *
+ * A tag is the annotation org.opencontainers.image.ref.name of an entry. Manifests
+ * that are put by digest alone are listed only when they have a subject: a platform's
+ * manifest is found through its index, and tools that look for "the one image" of a
+ * layout must not see it.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/lock.h"
+#include "base/str.h"
+#include "net/layout_files.h"
+#include "net/referrers.h"
+#include "net/repo.h"
+
+#define REF_NAME "org.opencontainers.image.ref.name"
+#define INDEX_MAX (16u << 20)
+#define LOCK_WAIT_NS (30 * BS_NS_PER_S)
+#define CHUNK (1u << 20)
+
+struct layout {
+	struct bs_repo repo;
+	int dirfd;
+	int blobs;  /* blobs/sha256; -EBADF while it does not exist */
+	bool swept; /* atomic: leftovers were looked for */
+};
+
+static struct layout *of(struct bs_repo *r)
+{
+	return BS_CONTAINER_OF(r, struct layout, repo);
+}
+
+static void layout_free(struct bs_repo *r)
+{
+	struct layout *l = of(r);
+
+	(void)bs_close(l->dirfd);
+	(void)bs_close(l->blobs);
+	free(l->repo.name);
+	free(l);
+}
+
+/* --- index.json ------------------------------------------------------------------------- */
+
+static int read_index(struct layout *l, struct bs_json **ret, struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	bs_auto(json) struct bs_json *index = NULL;
+	bs_autofd int fd = -EBADF;
+	uint64_t size;
+	size_t len;
+	int r;
+
+	fd = bs_layout_open_file(l->dirfd, "index.json", &size);
+	r = fd < 0 ? fd : bs_read_file(fd, INDEX_MAX, &bytes, &len);
+	if (r < 0)
+		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
+	r = bs_json_parse("index.json", bytes, len, INDEX_MAX, &index, err);
+	if (r < 0) {
+		(void)bs_error_context(err, "%s", l->repo.name);
+		return r;
+	}
+	if (!bs_json_is(index, BS_JSON_OBJECT) || !bs_json_make(index, "manifests", BS_JSON_ARRAY))
+		return bs_fail(err, -EBADMSG, "%s: index.json is no image index", l->repo.name);
+	*ret = bs_take(&index);
+	return 0;
+}
+
+static int write_file(int dirfd, const char *name, const void *bytes, size_t len)
+{
+	struct bs_layout_temp t;
+	int r = bs_layout_temp_open(dirfd, &t);
+
+	if (r < 0)
+		return r;
+	r = bs_write_full(t.fd, bytes, len);
+	if (r == 0)
+		r = bs_layout_temp_publish(&t, name);
+	bs_layout_temp_done(&t);
+	return r;
+}
+
+static int write_index(struct layout *l, const struct bs_json *index, struct bs_error *err)
+{
+	bs_autobuf out = BS_BUF_INIT(INDEX_MAX);
+	int r = bs_json_write(index, &out);
+
+	if (r == 0)
+		r = write_file(l->dirfd, "index.json", out.data, out.len);
+	return r < 0 ? bs_fail_errno(err, r, "%s: write index.json", l->repo.name) : 0;
+}
+
+static const char *entry_tag(const struct bs_json *entry)
+{
+	return bs_json_str(bs_json_get(bs_json_get(entry, "annotations"), REF_NAME));
+}
+
+static bool entry_is(const struct bs_json *entry, const struct bs_digest *d)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	const char *other = bs_json_str(bs_json_get(entry, "digest"));
+
+	return other && bs_streq(other, bs_digest_text(d, text));
+}
+
+/* "docker.io/library/x:TAG", as some tools write the whole name. */
+static bool names_tag(const char *name, const char *tag)
+{
+	const char *colon = strrchr(name, ':');
+
+	return colon && strchr(name, '/') && bs_streq(colon + 1, tag);
+}
+
+/*
+ * The entry for a tag: that which is named so; else the only one that is named "NAME:tag";
+ * else, for "latest", the only image that has no name at all.
+ */
+static const struct bs_json *find_tag(const struct bs_json *index, const char *tag)
+{
+	const struct bs_json *list = bs_json_get(index, "manifests");
+	const struct bs_json *full = NULL, *unnamed = NULL;
+	size_t n_full = 0, n_unnamed = 0;
+
+	for (size_t i = 0; i < bs_json_n(list); i++) {
+		const struct bs_json *entry = bs_json_at(list, i);
+		const char *name = entry_tag(entry);
+
+		if (name && bs_streq(name, tag))
+			return entry;
+		if (name && names_tag(name, tag)) {
+			full = entry;
+			n_full++;
+		} else if (!name && !bs_json_get(entry, "artifactType")) {
+			unnamed = entry;
+			n_unnamed++;
+		}
+	}
+	if (n_full == 1)
+		return full;
+	return n_full == 0 && n_unnamed == 1 && bs_streq(tag, "latest") ? unnamed : NULL;
+}
+
+static void remove_entries(struct bs_json *index, const char *tag, const struct bs_digest *d)
+{
+	struct bs_json *list = bs_json_get(index, "manifests");
+
+	for (size_t i = bs_json_n(list); i-- > 0;) {
+		const struct bs_json *entry = bs_json_at(list, i);
+		const char *name = entry_tag(entry);
+
+		/* the tag's old entry, and an unnamed one of the same manifest */
+		if (tag ? (name && bs_streq(name, tag)) || (!name && entry_is(entry, d))
+			: entry_is(entry, d) && !name)
+			bs_json_remove_at(list, i);
+	}
+}
+
+static bool is_listed(const struct bs_json *index, const struct bs_digest *d)
+{
+	const struct bs_json *list = bs_json_get(index, "manifests");
+
+	for (size_t i = 0; i < bs_json_n(list); i++) {
+		if (entry_is(bs_json_at(list, i), d))
+			return true;
+	}
+	return false;
+}
+
+static int new_entry(const char *tag, const char *media_type, const struct bs_digest *d, size_t len,
+		     const char *artifact_type, struct bs_json **ret)
+{
+	bs_auto(json) struct bs_json *entry = bs_json_new(BS_JSON_OBJECT);
+	char text[BS_DIGEST_TEXT_LEN];
+	struct bs_json *annotations;
+
+	if (!entry || bs_json_set(entry, "mediaType", bs_json_new_str(media_type)) < 0 ||
+	    bs_json_set(entry, "digest", bs_json_new_str(bs_digest_text(d, text))) < 0 ||
+	    bs_json_set(entry, "size", bs_json_new_u64(len)) < 0)
+		return -ENOMEM;
+	if (artifact_type && bs_json_set(entry, "artifactType", bs_json_new_str(artifact_type)) < 0)
+		return -ENOMEM;
+	if (tag) {
+		annotations = bs_json_make(entry, "annotations", BS_JSON_OBJECT);
+		if (!annotations || bs_json_set(annotations, REF_NAME, bs_json_new_str(tag)) < 0)
+			return -ENOMEM;
+	}
+	*ret = bs_take(&entry);
+	return 0;
+}
+
+/* Lists a manifest in index.json under the lock. */
+static int list_manifest(struct layout *l, const char *tag, const char *media_type,
+			 const struct bs_digest *d, size_t len, const char *artifact_type,
+			 struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *index = NULL, *entry = NULL;
+	bs_autofd int lock = bs_lock_open(l->dirfd, ".lock", LOCK_WAIT_NS);
+	int r;
+
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "%s: lock '.lock'", l->repo.name);
+	r = read_index(l, &index, err);
+	if (r < 0)
+		return r;
+	if (!tag && is_listed(index, d))
+		return 0;
+	r = new_entry(tag, media_type, d, len, artifact_type, &entry);
+	if (r < 0)
+		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
+	remove_entries(index, tag, d);
+	r = bs_json_append(bs_json_get(index, "manifests"), bs_take(&entry));
+	if (r < 0)
+		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
+	return write_index(l, index, err);
+}
+
+/* --- blobs ------------------------------------------------------------------------------ */
+
+static int open_blob(struct layout *l, const struct bs_digest *d, uint64_t *ret_size)
+{
+	char hex[BS_DIGEST_TEXT_LEN];
+
+	if (l->blobs < 0)
+		return -ENOENT;
+	return bs_layout_open_file(l->blobs, bs_digest_hex(d, hex), ret_size);
+}
+
+static int layout_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_error *err)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	uint64_t size;
+	bs_autofd int fd = open_blob(of(r), d, &size);
+
+	if (fd >= 0)
+		return 1;
+	return fd == -ENOENT
+		       ? 0
+		       : bs_fail_errno(err, fd, "%s: blob %s", r->name, bs_digest_text(d, text));
+}
+
+static int layout_get_blob(struct bs_repo *r, const struct bs_digest *d, uint64_t size,
+			   bs_repo_sink *sink, void *cookie, struct bs_error *err)
+{
+	bs_autofree char *chunk = NULL;
+	char text[BS_DIGEST_TEXT_LEN];
+	uint64_t have, at = 0;
+	bs_autofd int fd = open_blob(of(r), d, &have);
+	int rc;
+
+	(void)bs_digest_text(d, text);
+	if (fd < 0)
+		return bs_fail_errno(err, fd, "%s: blob %s", r->name, text);
+	if (have != size)
+		return bs_fail(err, -EBADMSG, "%s: blob %s has %" PRIu64 " bytes and not %" PRIu64,
+			       r->name, text, have, size);
+	chunk = malloc(CHUNK);
+	if (!chunk)
+		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
+	while (at < size) {
+		ssize_t n = bs_pread_full(fd, chunk, BS_MIN((uint64_t)CHUNK, size - at), at);
+
+		if (n <= 0)
+			return bs_fail_errno(err, n < 0 ? (int)n : -EBADMSG, "%s: read blob %s",
+					     r->name, text);
+		rc = sink(cookie, chunk, (size_t)n);
+		if (rc < 0)
+			return bs_fail_errno(err, rc, "%s: blob %s", r->name, text);
+		at += (uint64_t)n;
+	}
+	return 0;
+}
+
+static void layout_read(struct bs_repo *r, struct bs_range *rg)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	uint64_t size;
+	bs_autofd int fd = open_blob(of(r), &rg->blob, &size);
+	ssize_t n = fd < 0 ? fd : bs_pread_full(fd, rg->buf, rg->len, rg->off);
+
+	if (n >= 0 && (size_t)n != rg->len)
+		n = -EBADMSG;
+	rg->result = n < 0 ? (int)n : 0;
+	if (n < 0)
+		(void)snprintf(rg->text, sizeof(rg->text), "blob %.19s…: %s",
+			       bs_digest_text(&rg->blob, text),
+			       n == -EBADMSG ? "it ends before the range does" : strerror((int)-n));
+	rg->ended_ns = bs_clock_ns();
+	rg->done(rg);
+}
+
+/* The directory for blobs, made when needed; leftovers are looked for once. */
+static int writable_blobs(struct layout *l)
+{
+	if (l->blobs < 0)
+		return -EROFS;
+	if (!__atomic_exchange_n(&l->swept, true, __ATOMIC_RELAXED)) {
+		bs_layout_sweep(l->blobs);
+		bs_layout_sweep(l->dirfd);
+	}
+	return l->blobs;
+}
+
+static int copy_in(int from, int to, uint64_t size, const struct bs_digest *d,
+		   void (*progress)(void *cookie, uint64_t sent), void *cookie)
+{
+	bs_autofree char *chunk = malloc(CHUNK);
+	struct bs_sha256 *hash = bs_sha256_new();
+	struct bs_digest got;
+	uint64_t at = 0;
+	int r = chunk && hash ? 0 : -ENOMEM;
+
+	while (r == 0 && at < size) {
+		ssize_t n = bs_pread_full(from, chunk, BS_MIN((uint64_t)CHUNK, size - at), at);
+
+		if (n <= 0) {
+			r = n < 0 ? (int)n : -EBADMSG;
+			break;
+		}
+		bs_sha256_update(hash, chunk, (size_t)n);
+		r = bs_write_full(to, chunk, (size_t)n);
+		at += (uint64_t)n;
+		if (progress)
+			progress(cookie, at);
+	}
+	if (r == 0) {
+		bs_sha256_final(hash, &got);
+		if (!bs_digest_eq(&got, d))
+			r = -EBADMSG;
+	}
+	(void)bs_sha256_free(hash);
+	return r;
+}
+
+static int layout_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
+			   void (*progress)(void *cookie, uint64_t sent), void *cookie,
+			   struct bs_error *err)
+{
+	char hex[BS_DIGEST_TEXT_LEN], text[BS_DIGEST_TEXT_LEN];
+	struct layout *l = of(r);
+	struct bs_layout_temp t;
+	uint64_t have;
+	bs_autofd int old = open_blob(l, d, &have);
+	int rc;
+
+	(void)bs_digest_text(d, text);
+	if (old >= 0 && have == size)
+		return 0;
+	rc = writable_blobs(l);
+	if (rc >= 0)
+		rc = bs_layout_temp_open(rc, &t);
+	if (rc < 0)
+		return bs_fail_errno(err, rc, "%s: write blob %s", r->name, text);
+	rc = copy_in(fd, t.fd, size, d, progress, cookie);
+	if (rc == 0)
+		rc = bs_layout_temp_publish(&t, bs_digest_hex(d, hex));
+	bs_layout_temp_done(&t);
+	if (rc == -EBADMSG)
+		return bs_fail(err, rc,
+			       "%s: blob %s: the bytes given have another digest or length",
+			       r->name, text);
+	return rc < 0 ? bs_fail_errno(err, rc, "%s: write blob %s", r->name, text) : 0;
+}
+
+static int layout_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
+			     struct bs_error *err)
+{
+	return layout_has_blob(r, d, err);
+}
+
+/* --- manifests ---------------------------------------------------------------------------- */
+
+static int read_manifest(struct layout *l, const struct bs_digest *d, struct bs_manifest *ret,
+			 struct bs_error *err)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	uint64_t size;
+	bs_autofd int fd = open_blob(l, d, &size);
+	int r = fd < 0 ? fd : bs_read_file(fd, BS_MANIFEST_MAX, &ret->bytes, &ret->len);
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "%s: manifest %s", l->repo.name,
+				     bs_digest_text(d, text));
+	ret->digest = *d;
+	return 0;
+}
+
+/* The media type that a manifest says of itself; "" when it does not. */
+static char *own_media_type(const struct bs_manifest *m)
+{
+	bs_auto(json) struct bs_json *v = NULL;
+	const char *type = NULL;
+
+	if (bs_json_parse("manifest", m->bytes, m->len, BS_MANIFEST_MAX, &v, NULL) == 0)
+		type = bs_json_str(bs_json_get(v, "mediaType"));
+	if (!type && bs_json_is(bs_json_get(v, "manifests"), BS_JSON_ARRAY))
+		type = BS_TYPE_OCI_INDEX;
+	if (!type && bs_json_is(bs_json_get(v, "layers"), BS_JSON_ARRAY))
+		type = BS_TYPE_OCI_MANIFEST;
+	return bs_strf("%s", type ? type : "");
+}
+
+static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
+			       struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *index = NULL;
+	struct layout *l = of(r);
+	struct bs_manifest m = { 0 };
+	const char *digest, *type = NULL;
+	struct bs_digest d;
+	int rc;
+
+	if (bs_digest_parse(ref, strlen(ref), &d) < 0) {
+		const struct bs_json *entry;
+
+		rc = read_index(l, &index, err);
+		if (rc < 0)
+			return rc;
+		entry = find_tag(index, ref);
+		if (!entry)
+			return bs_fail(err, -ENOENT, "%s: there is no tag '%s'", r->name, ref);
+		digest = bs_json_str(bs_json_get(entry, "digest"));
+		type = bs_json_str(bs_json_get(entry, "mediaType"));
+		if (!digest || bs_digest_parse(digest, strlen(digest), &d) < 0)
+			return bs_fail(err, -EBADMSG,
+				       "%s: index.json: tag '%s' has no sha256 digest", r->name,
+				       ref);
+	}
+	rc = read_manifest(l, &d, &m, err);
+	if (rc < 0)
+		return rc;
+	m.media_type = type && *type ? bs_strf("%s", type) : own_media_type(&m);
+	if (!m.media_type) {
+		bs_manifest_done(&m);
+		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
+	}
+	if (index) { /* by tag the generic part has nothing to compare with */
+		struct bs_digest got;
+
+		bs_digest_of(m.bytes, m.len, &got);
+		if (!bs_digest_eq(&got, &d)) {
+			bs_manifest_done(&m);
+			return bs_fail(err, -EBADMSG,
+				       "%s: tag '%s': the manifest's bytes do not "
+				       "fit its digest",
+				       r->name, ref);
+		}
+	}
+	*ret = m;
+	return 0;
+}
+
+static int layout_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
+			       const char *bytes, size_t len, struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *desc = NULL;
+	struct layout *l = of(r);
+	struct bs_digest d, subject;
+	bs_autofd int fd = -EBADF;
+	int rc, has_subject;
+
+	has_subject = bs_referrers_describe(bytes, len, media_type, &subject, &desc, err);
+	if (has_subject < 0)
+		return has_subject;
+	fd = bs_memfd("bootseer-manifest");
+	rc = fd < 0 ? fd : bs_write_full(fd, bytes, len);
+	if (rc < 0)
+		return bs_fail_errno(err, rc, "%s: memfd", r->name);
+	bs_digest_of(bytes, len, &d);
+	rc = layout_put_blob(r, &d, fd, len, NULL, NULL, err);
+	if (rc < 0 || (!tag && !has_subject))
+		return rc;
+	return list_manifest(l, tag, media_type, &d, len,
+			     has_subject ? bs_json_str(bs_json_get(desc, "artifactType")) : NULL,
+			     err);
+}
+
+static int layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),
+			    void *cookie, struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *index = NULL;
+	const struct bs_json *list;
+	int rc = read_index(of(r), &index, err);
+
+	if (rc < 0)
+		return rc;
+	list = bs_json_get(index, "manifests");
+	for (size_t i = 0; i < bs_json_n(list); i++) {
+		const char *tag = entry_tag(bs_json_at(list, i));
+
+		if (tag && *tag)
+			each(cookie, tag);
+	}
+	return 0;
+}
+
+/* Adds the manifest of an entry to out when its subject is the one that is asked for. */
+static int add_if_referrer(struct layout *l, const struct bs_json *entry,
+			   const struct bs_digest *subject, struct bs_json *out,
+			   struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *desc = NULL;
+	const char *text = bs_json_str(bs_json_get(entry, "digest"));
+	const char *type = bs_json_str(bs_json_get(entry, "mediaType"));
+	struct bs_manifest m = { 0 };
+	struct bs_digest d, its;
+	int r;
+
+	if (!text || !type || bs_digest_parse(text, strlen(text), &d) < 0)
+		return 0;
+	if (read_manifest(l, &d, &m, NULL) < 0)
+		return 0; /* an entry whose blob is not here says nothing about the others */
+	r = bs_referrers_describe(m.bytes, m.len, type, &its, &desc, NULL);
+	bs_manifest_done(&m);
+	if (r == -ENOMEM)
+		return bs_fail_errno(err, r, "%s: referrers", l->repo.name);
+	if (r <= 0 || !bs_digest_eq(&its, subject))
+		return 0;
+	r = bs_referrers_add(out, bs_take(&desc));
+	return r < 0 ? bs_fail_errno(err, r, "%s: referrers", l->repo.name) : 0;
+}
+
+static int merge_tagged(struct layout *l, const char *tag, struct bs_json *out,
+			struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *list = NULL;
+	struct bs_manifest m = { 0 };
+	int r = layout_get_manifest(&l->repo, tag, &m, err);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	r = bs_referrers_parse(tag, m.bytes, m.len, &list, err);
+	bs_manifest_done(&m);
+	if (r == 0) {
+		r = bs_referrers_merge(out, list);
+		if (r < 0)
+			(void)bs_fail_errno(err, r, "referrers");
+	}
+	return r < 0 ? bs_error_context(err, "%s", l->repo.name), r : 0;
+}
+
+static int layout_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
+				struct bs_manifest *ret, struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *index = NULL, *out = bs_referrers_new();
+	char tag[BS_REFERRERS_TAG_LEN];
+	const struct bs_json *list;
+	int rc;
+
+	if (!out)
+		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
+	rc = read_index(of(r), &index, err);
+	if (rc < 0)
+		return rc;
+	list = bs_json_get(index, "manifests");
+	for (size_t i = 0; i < bs_json_n(list); i++) {
+		rc = add_if_referrer(of(r), bs_json_at(list, i), subject, out, err);
+		if (rc < 0)
+			return rc;
+	}
+	rc = merge_tagged(of(r), bs_referrers_tag(subject, tag), out, err);
+	if (rc < 0)
+		return rc;
+	rc = bs_referrers_finish(out, ret, err);
+	return rc < 0 ? bs_error_context(err, "%s", r->name), rc : 0;
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static const struct bs_repo_ops layout_ops = {
+	.scheme = "oci",
+	.get_manifest = layout_get_manifest,
+	.get_blob = layout_get_blob,
+	.read = layout_read,
+	.has_blob = layout_has_blob,
+	.put_blob = layout_put_blob,
+	.mount_blob = layout_mount_blob,
+	.put_manifest = layout_put_manifest,
+	.list_tags = layout_list_tags,
+	.get_referrers = layout_get_referrers,
+	.free = layout_free,
+};
+
+static int make_file(int dirfd, const char *name, const char *text)
+{
+	uint64_t size;
+	bs_autofd int there = bs_layout_open_file(dirfd, name, &size);
+
+	if (there != -ENOENT)
+		return there < 0 ? there : 0;
+	return write_file(dirfd, name, text, strlen(text));
+}
+
+static int create(struct layout *l, struct bs_error *err)
+{
+	bs_autofd int lock = bs_lock_open(l->dirfd, ".lock", LOCK_WAIT_NS);
+	int r;
+
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "%s: lock '.lock'", l->repo.name);
+	r = make_file(l->dirfd, "index.json",
+		      "{\"schemaVersion\":2,\"mediaType\":\"" BS_TYPE_OCI_INDEX
+		      "\",\"manifests\":[]}");
+	if (r == 0)
+		r = make_file(l->dirfd, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
+	return r < 0 ? bs_fail_errno(err, r, "%s: make an OCI layout", l->repo.name) : 0;
+}
+
+/* Is it a layout, and of a version that we know? */
+static int check_version(struct layout *l, struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *v = NULL;
+	bs_autofree char *bytes = NULL;
+	const char *version;
+	uint64_t size;
+	size_t len;
+	bs_autofd int fd = bs_layout_open_file(l->dirfd, "oci-layout", &size);
+	int r = fd < 0 ? fd : bs_read_file(fd, 4096, &bytes, &len);
+
+	if (r == -ENOENT)
+		return bs_fail(err, r, "%s is no OCI layout: it has no file 'oci-layout'",
+			       l->repo.name);
+	if (r < 0)
+		return bs_fail_errno(err, r, "%s: oci-layout", l->repo.name);
+	r = bs_json_parse("oci-layout", bytes, len, 4096, &v, err);
+	if (r < 0)
+		return bs_error_context(err, "%s", l->repo.name), r;
+	version = bs_json_str(bs_json_get(v, "imageLayoutVersion"));
+	if (!version || !bs_str_after(version, "1."))
+		return bs_fail(err, -EPROTONOSUPPORT,
+			       "%s: an OCI layout of version '%s', known is 1.0.0", l->repo.name,
+			       version ? version : "?");
+	return 0;
+}
+
+static int open_blobs(struct layout *l, bool make, struct bs_error *err)
+{
+	bs_autofd int blobs = bs_layout_open_dir(l->dirfd, "blobs", make);
+	int r = blobs;
+
+	if (r >= 0)
+		r = l->blobs = bs_layout_open_dir(blobs, "sha256", make);
+	if (r == -ENOENT) /* a layout without any blob */
+		r = 0;
+	return r < 0 ? bs_fail_errno(err, r, "%s: blobs/sha256", l->repo.name) : 0;
+}
+
+int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo **ret,
+		   struct bs_error *err)
+{
+	bs_auto(repo) struct bs_repo *repo = NULL;
+	struct layout *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
+	l->repo = (struct bs_repo){ .ops = &layout_ops, .refs = 1 };
+	l->dirfd = l->blobs = -EBADF;
+	repo = &l->repo;
+	l->repo.name = bs_strf("oci:%s", shown_name);
+	if (!l->repo.name)
+		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
+	/* an own description, and one that can be synced: the caller's may be O_PATH */
+	l->dirfd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (l->dirfd < 0)
+		return bs_fail_errno(err, -errno, "open '%s'", l->repo.name);
+	r = make ? create(l, err) : 0;
+	if (r == 0)
+		r = check_version(l, err);
+	if (r == 0)
+		r = open_blobs(l, make, err);
+	if (r < 0)
+		return r;
+	*ret = bs_take(&repo);
+	return 0;
+}

@@ -1,0 +1,18 @@
+noinst_LIBRARIES += src/net/libnet.a
+src_net_libnet_a_SOURCES = \
+	%D%/attach.c \
+	%D%/blob.c \
+	%D%/call.c %D%/call.h \
+	%D%/header.c %D%/header.h \
+	%D%/http.c %D%/http.h \
+	%D%/layout.c \
+	%D%/layout_files.c %D%/layout_files.h \
+	%D%/loop.c %D%/loop.h %D%/loop_impl.h \
+	%D%/push.c \
+	%D%/range.c \
+	%D%/referrers.c %D%/referrers.h \
+	%D%/registry.c %D%/registry.h \
+	%D%/repo.c %D%/repo.h \
+	%D%/session.c %D%/session.h \
+	%D%/url.c %D%/url.h
+NET_LIBS = src/net/libnet.a $(BASE_LIBS) $(CURL_LIBS) -lpthread

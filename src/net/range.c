@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * One range of a blob, asynchronously.
+ *
+ * A server that ignores Range and sends the whole blob (200) is used as long as the
+ * range ends within the first WHOLE_MAX bytes: what lies before is passed over and the
+ * transfer cut off behind. For ranges further on the answer is -EOPNOTSUPP, for a while
+ * without asking again: reading a blob of gigabytes from its start for each range would
+ * help nobody; whole blobs can still be fetched.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "net/header.h"
+#include "net/registry.h"
+
+#define WHOLE_MAX (4u << 20)
+#define NO_RANGES_NS (10 * BS_NS_PER_S)
+
+struct reader {
+	struct bs_call call;
+	struct bs_registry *registry; /* a reference */
+	struct bs_range *rg;
+	uint64_t skip; /* bytes to pass over before the range */
+	size_t got;
+};
+
+static uint64_t range_end(const struct bs_range *rg)
+{
+	return rg->off + rg->len;
+}
+
+static int range_head(struct bs_call *c)
+{
+	struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
+	const char *said = c->http.header[BS_HTTP_CONTENT_RANGE];
+	const struct bs_range *rg = rd->rg;
+	uint64_t first, last, total;
+
+	rd->got = 0;
+	rd->skip = 0;
+	if (c->http.status == 206) {
+		if (!said || bs_header_content_range(said, &first, &last, &total) < 0 ||
+		    first != rg->off || last != range_end(rg) - 1)
+			return -EBADMSG;
+		return c->http.length == UINT64_MAX || c->http.length == rg->len ? 0 : -EBADMSG;
+	}
+	if (c->http.status != 200)
+		return -EBADMSG;
+	if (c->http.length != UINT64_MAX && c->http.length < range_end(rg))
+		return -EBADMSG;
+	if (rg->off == 0 && c->http.length == rg->len)
+		return 0; /* the range is the blob */
+	if (range_end(rg) > WHOLE_MAX) {
+		struct bs_registry *r = rd->registry;
+
+		(void)pthread_mutex_lock(&r->lock);
+		r->no_ranges_until_ns = bs_clock_ns() + NO_RANGES_NS;
+		(void)pthread_mutex_unlock(&r->lock);
+		return -EOPNOTSUPP;
+	}
+	rd->skip = rg->off;
+	return 0;
+}
+
+static int range_data(struct bs_call *c, const void *data, size_t len)
+{
+	struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
+	const char *from = data;
+	size_t n = (size_t)BS_MIN((uint64_t)len, rd->skip);
+
+	rd->skip -= n;
+	from += n;
+	len -= n;
+	if (len > rd->rg->len - rd->got) {
+		if (c->http.status == 206)
+			return -EBADMSG;
+		len = rd->rg->len - rd->got;
+	}
+	memcpy((char *)rd->rg->buf + rd->got, from, len);
+	rd->got += len;
+	if (rd->got == rd->rg->len && c->http.status == 200 && c->http.length != range_end(rd->rg))
+		return BS_HTTP_ENOUGH;
+	return 0;
+}
+
+static void finish(struct reader *rd, int result, uint64_t retry_after_ns, const char *text)
+{
+	struct bs_registry *r = rd->registry;
+	struct bs_range *rg = rd->rg;
+
+	rg->result = result;
+	rg->retry_after_ns = result == -EAGAIN ? retry_after_ns : 0;
+	if (result < 0)
+		(void)snprintf(rg->text, sizeof(rg->text), "%s", text);
+	rg->ended_ns = bs_clock_ns();
+	bs_call_done(&rd->call);
+	free(rd);
+	rg->done(rg);
+	(void)bs_repo_unref(&r->repo);
+}
+
+static void range_done(struct bs_call *c)
+{
+	struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
+	int result = c->result;
+	const char *text = c->text;
+
+	if (result == 0 && rd->got != rd->rg->len) {
+		result = -EBADMSG;
+		text = "the answer is too short";
+	} else if (result == -EOPNOTSUPP && c->http.status == 200) {
+		text = "the server ignores Range";
+	}
+	if (result == 0)
+		bs_registry_landed(rd->registry, &rd->rg->blob,
+				   c->landed); /* NULL: no redirect, forget an older one */
+	finish(rd, result, c->retry_after_ns, text);
+}
+
+static bool knows_no_ranges(struct bs_registry *r, const struct bs_range *rg)
+{
+	bool no;
+
+	(void)pthread_mutex_lock(&r->lock);
+	no = range_end(rg) > WHOLE_MAX && bs_clock_ns() < r->no_ranges_until_ns;
+	(void)pthread_mutex_unlock(&r->lock);
+	return no;
+}
+
+static int prepare(struct reader *rd)
+{
+	struct bs_registry *r = rd->registry;
+	struct bs_range *rg = rd->rg;
+	char text[BS_DIGEST_TEXT_LEN];
+	int rc = bs_call_init(&rd->call, r->session, "GET",
+			      bs_registry_url(r, "blobs/%s", bs_digest_text(&rg->blob, text)),
+			      bs_strf("%s", r->pull));
+
+	if (rc == 0)
+		rc = bs_strv_addf(&rd->call.headers, "Range: bytes=%" PRIu64 "-%" PRIu64, rg->off,
+				  range_end(rg) - 1);
+	rd->call.http.lane = rg->lane < BS_LANE_MAX ? rg->lane : BS_LANE_DEMAND;
+	rd->call.http.expected_bytes = rg->len;
+	rd->call.shortcut = bs_registry_landing(r, &rg->blob);
+	rd->call.head = range_head;
+	rd->call.data = range_data;
+	rd->call.done = range_done;
+	return rc;
+}
+
+void bs_registry_read(struct bs_repo *repo, struct bs_range *rg)
+{
+	struct bs_registry *r = bs_registry_of(repo);
+	struct reader *rd = calloc(1, sizeof(*rd));
+	int rc;
+
+	if (!rd) {
+		rg->result = -ENOMEM;
+		(void)snprintf(rg->text, sizeof(rg->text), "out of memory");
+		rg->ended_ns = bs_clock_ns();
+		rg->done(rg);
+		return;
+	}
+	(void)bs_repo_ref(repo);
+	rd->registry = r;
+	rd->rg = rg;
+	rc = prepare(rd);
+	if (rc < 0)
+		finish(rd, rc, 0, "out of memory");
+	else if (knows_no_ranges(r, rg))
+		finish(rd, -EOPNOTSUPP, 0, "the server ignores Range");
+	else
+		bs_call_start(&rd->call);
+}
