@@ -1,10 +1,11 @@
-# One archive a folder; RANK_LIBS lists them from the highest rank down, so that a call
-# upwards fails at link.
-RANK_LIBS =
-
+# One archive a folder. NAME_LIBS is the archive with all that it needs, lowest rank last,
+# so that a call upwards fails at link.
 include src/base/local.mk
+include src/obs/local.mk
+include src/kern/local.mk
 include src/net/local.mk
 include src/oci/local.mk
+include src/ctl/local.mk
 include src/image/local.mk
 include src/cmd/local.mk
 include src/man/local.mk

@@ -40,6 +40,14 @@ enum bs_msg_type {
 	BS_MSG_PREPARE,	/* DIGEST, SOURCE…, WAIT_NS -> fd: metadata; BLOB name; BLOCKS; COMPLETE (+ fd of the blob) */
 	BS_MSG_CREDENTIAL, /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
+	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged */
+	/* between supervisor and keeper; none has a reply */
+	BS_MSG_KEEP, /* NAME + fd: hold it (replaces an equal name) */
+	BS_MSG_DROP, /* NAME */
+	BS_MSG_KEPT, /* keeper to a new supervisor: NAME + fd; without NAME: that was all */
+	BS_MSG_QUIT, /* end, on purpose */
+	/* from a mounter child to the supervisor: RESULT, TEXT or fd of the mount */
+	BS_MSG_MOUNTED,
 	BS_MSG_TYPE_MAX
 };
 
@@ -62,6 +70,8 @@ enum bs_msg_tag {
 	BS_TAG_USER,
 	BS_TAG_SECRET,
 	BS_TAG_TIMELINE, /* id of the start this belongs to */
+	BS_TAG_PID,
+	BS_TAG_RESTARTS,
 	BS_TAG_MAX
 };
 

@@ -4,7 +4,10 @@ src_image_libimage_a_SOURCES = \
 	%D%/convert.c %D%/convert.h \
 	%D%/convertindex.c %D%/convertindex.h \
 	%D%/encoder.c %D%/encoder.h \
-	%D%/erofs.h \
+	%D%/erofs.c %D%/erofs.h \
+	%D%/erofsdir.c \
+	%D%/erofsdisk.h \
+	%D%/erofsinode.c \
 	%D%/find.c \
 	%D%/format.h \
 	%D%/frames.c %D%/frames.h \

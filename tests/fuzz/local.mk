@@ -1,7 +1,11 @@
 # One target a parser of foreign bytes. With --enable-fuzzers they are libFuzzer programs;
 # else fuzz-main.c replays the files of tests/fuzz/corpus/TARGET in `make check`.
 ALL_FUZZERS = \
-	%D%/fuzz-json
+	%D%/fuzz-frame \
+	%D%/fuzz-json \
+	%D%/fuzz-table \
+	%D%/fuzz-tree \
+	%D%/fuzz-msg
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -17,3 +21,18 @@ EXTRA_DIST += %D%/corpus
 tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
 tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_msg_SOURCES = %D%/fuzz-msg.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_msg_LDADD = $(CTL_LIBS)
+tests_fuzz_fuzz_msg_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_frame_SOURCES = %D%/fuzz-frame.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_frame_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_frame_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_table_SOURCES = %D%/fuzz-table.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_table_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_table_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_tree_SOURCES = %D%/fuzz-tree.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_tree_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_tree_LDFLAGS = $(FUZZ_LINK)

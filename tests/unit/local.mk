@@ -2,6 +2,8 @@ if BUILD_TESTS
 UNIT_TESTS = \
 	%D%/test-base-json \
 	%D%/test-base-text \
+	%D%/test-ctl-msg \
+	%D%/test-image-erofs \
 	%D%/test-image-frames \
 	%D%/test-image-tree
 check_PROGRAMS += $(UNIT_TESTS)
@@ -14,8 +16,13 @@ tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c
+tests_unit_test_image_erofs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib
+tests_unit_test_image_erofs_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c
 tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
 tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
+tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 endif

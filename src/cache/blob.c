@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "cache/blob.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomicfile.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/jsonw.h"
+
+#define STATE_MAX 4096u
+
+struct bs_blob {
+	struct bs_blob_geometry g;
+	uint64_t epoch;
+	int dirfd;
+	int fd;
+	_Atomic uint64_t *present; /* mapped file */
+	size_t map_bytes;
+	_Atomic uint64_t *proven; /* subset of present that may be handed out */
+	_Atomic uint32_t n_present;
+	_Atomic bool complete;
+};
+
+/* What identifies a file whose content has not been touched since it was synced. */
+struct identity {
+	uint64_t ino, size;
+	int64_t mtime_ns, ctime_ns;
+};
+
+static size_t n_words(const struct bs_blob *b)
+{
+	return bs_div_up(b->g.n_units, 64);
+}
+
+static bool test_bit(_Atomic uint64_t *bits, uint32_t i)
+{
+	return atomic_load_explicit(&bits[i / 64], memory_order_acquire) >> (i % 64) & 1;
+}
+
+static bool set_bit(_Atomic uint64_t *bits, uint32_t i)
+{
+	uint64_t bit = UINT64_C(1) << (i % 64);
+
+	return atomic_fetch_or_explicit(&bits[i / 64], bit, memory_order_release) & bit;
+}
+
+static bool clear_bit(_Atomic uint64_t *bits, uint32_t i)
+{
+	uint64_t bit = UINT64_C(1) << (i % 64);
+
+	return atomic_fetch_and_explicit(&bits[i / 64], ~bit, memory_order_release) & bit;
+}
+
+/* --- the state file -------------------------------------------------------------------- */
+
+static int identify(int fd, struct identity *ret)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	*ret = (struct identity){
+		.ino = st.st_ino,
+		.size = (uint64_t)st.st_size,
+		.mtime_ns = st.st_mtim.tv_sec * INT64_C(1000000000) + st.st_mtim.tv_nsec,
+		.ctime_ns = st.st_ctim.tv_sec * INT64_C(1000000000) + st.st_ctim.tv_nsec,
+	};
+	return 0;
+}
+
+static int write_state(struct bs_blob *b, const struct identity *complete)
+{
+	bs_autobuf text = BS_BUF_INIT(STATE_MAX);
+	struct bs_jsonw *w = bs_jsonw_new(false);
+	int r;
+
+	if (!w)
+		return -ENOMEM;
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "epoch", b->epoch);
+	if (complete) {
+		bs_jsonw_key(w, "complete");
+		bs_jsonw_object(w);
+		bs_jsonw_ku64(w, "ino", complete->ino);
+		bs_jsonw_ku64(w, "size", complete->size);
+		bs_jsonw_key(w, "mtime_ns");
+		bs_jsonw_i64(w, complete->mtime_ns);
+		bs_jsonw_key(w, "ctime_ns");
+		bs_jsonw_i64(w, complete->ctime_ns);
+		bs_jsonw_end(w);
+	}
+	bs_jsonw_end(w);
+	r = bs_jsonw_finish(w, &text);
+	if (r < 0)
+		return r;
+	return bs_atomicfile_write(b->dirfd, "state", text.data, text.len, 0600, complete != NULL);
+}
+
+/* Whatever is wrong with the file only means that nothing is believed. */
+static void read_state(struct bs_blob *b, bool *ret_same_epoch, bool *ret_complete)
+{
+	bs_autofree char *text = NULL;
+	bs_auto(json) struct bs_json *v = NULL;
+	struct identity was = { 0 }, is;
+	const struct bs_json *c;
+	uint64_t epoch;
+	size_t len;
+
+	*ret_same_epoch = *ret_complete = false;
+	if (bs_read_file_at(b->dirfd, "state", O_NOFOLLOW, STATE_MAX, &text, &len) < 0 ||
+	    bs_json_parse("state", text, len, STATE_MAX, &v, NULL) < 0)
+		return;
+	*ret_same_epoch = bs_json_u64(bs_json_get(v, "epoch"), &epoch) == 0 && epoch == b->epoch;
+	c = bs_json_get(v, "complete");
+	if (!c || identify(b->fd, &is) < 0 || bs_json_u64(bs_json_get(c, "ino"), &was.ino) < 0 ||
+	    bs_json_u64(bs_json_get(c, "size"), &was.size) < 0 ||
+	    bs_json_i64(bs_json_get(c, "mtime_ns"), &was.mtime_ns) < 0 ||
+	    bs_json_i64(bs_json_get(c, "ctime_ns"), &was.ctime_ns) < 0)
+		return;
+	*ret_complete = was.ino == is.ino && was.size == is.size && is.size == b->g.bytes &&
+			was.mtime_ns == is.mtime_ns && was.ctime_ns == is.ctime_ns;
+}
+
+/* --- opening ------------------------------------------------------------------------------ */
+
+/* 1 when the file was there with another size: its content is not to be believed. */
+static int open_sized(int dirfd, const char *name, uint64_t bytes, int *ret_fd)
+{
+	bs_autofd int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size != bytes && ftruncate(fd, (off_t)bytes) < 0)
+		return -errno;
+	*ret_fd = bs_take_fd(&fd);
+	return st.st_size != 0 && (uint64_t)st.st_size != bytes;
+}
+
+static int map_present(struct bs_blob *b)
+{
+	bs_autofd int fd = -EBADF;
+	void *p;
+	int r;
+
+	b->map_bytes = BS_MAX(n_words(b) * 8, (size_t)8);
+	r = open_sized(b->dirfd, "present", b->map_bytes, &fd);
+	if (r < 0)
+		return r;
+	/* a hole in the file would be SIGBUS on a full disk: take its blocks now */
+	r = posix_fallocate(fd, 0, (off_t)b->map_bytes);
+	if (r != 0)
+		return -r;
+	p = mmap(NULL, b->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	b->present = p;
+	return 0;
+}
+
+static void count_present(struct bs_blob *b)
+{
+	uint32_t n = 0, last = b->g.n_units % 64;
+
+	if (last) /* bits behind the last unit mean nothing */
+		b->present[n_words(b) - 1] &= (UINT64_C(1) << last) - 1;
+	for (size_t i = 0; i < n_words(b); i++)
+		n += (uint32_t)__builtin_popcountll(b->present[i]);
+	b->n_present = n;
+}
+
+static int open_files(struct bs_blob *b, struct bs_error *err)
+{
+	bool same_epoch, complete;
+	int cut = open_sized(b->dirfd, "blob", b->g.bytes, &b->fd), r;
+
+	if (cut < 0)
+		return bs_fail_errno(err, cut, "open cache file 'blob'");
+	r = map_present(b);
+	if (r < 0)
+		return bs_fail_errno(err, r, "open cache file 'present'");
+	b->proven = calloc(BS_MAX(n_words(b), (size_t)1), sizeof(*b->proven));
+	if (!b->proven)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	count_present(b);
+	read_state(b, &same_epoch, &complete);
+	same_epoch = same_epoch && !cut;
+	if (complete && b->n_present == b->g.n_units)
+		b->complete = true;
+	if (same_epoch || b->complete) {
+		for (size_t i = 0; i < n_words(b); i++)
+			b->proven[i] = b->present[i];
+	}
+	if (!same_epoch && !b->complete) {
+		r = write_state(b, NULL);
+		if (r < 0)
+			return bs_fail_errno(err, r, "write cache file 'state'");
+	}
+	return 0;
+}
+
+int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch,
+		 struct bs_blob **ret, struct bs_error *err)
+{
+	bs_auto(blob) struct bs_blob *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	b->g = *g;
+	b->epoch = epoch;
+	b->fd = -EBADF;
+	b->dirfd = bs_dup(dirfd);
+	if (b->dirfd < 0)
+		return bs_fail_errno(err, b->dirfd, "keep the cache directory");
+	r = open_files(b, err);
+	if (r < 0)
+		return r;
+	*ret = bs_take(&b);
+	return 0;
+}
+
+struct bs_blob *bs_blob_free(struct bs_blob *b)
+{
+	if (!b)
+		return NULL;
+	if (b->present)
+		(void)munmap((void *)b->present, b->map_bytes);
+	free((void *)b->proven);
+	(void)bs_close(b->fd);
+	(void)bs_close(b->dirfd);
+	free(b);
+	return NULL;
+}
+
+/* --- units ---------------------------------------------------------------------------------- */
+
+const struct bs_blob_geometry *bs_blob_geometry(const struct bs_blob *b)
+{
+	return &b->g;
+}
+
+int bs_blob_fd(const struct bs_blob *b)
+{
+	return b->fd;
+}
+
+bool bs_blob_has(struct bs_blob *b, uint32_t i)
+{
+	return test_bit(b->proven, i);
+}
+
+static void forget(struct bs_blob *b, uint32_t i)
+{
+	(void)clear_bit(b->proven, i);
+	if (clear_bit(b->present, i))
+		atomic_fetch_sub(&b->n_present, 1);
+	atomic_store(&b->complete, false);
+}
+
+bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
+{
+	struct bs_unit u;
+
+	if (bs_blob_has(b, i))
+		return true;
+	if (!test_bit(b->present, i))
+		return false;
+	b->g.ops->unit(b->g.cookie, i, &u);
+	if (bs_pread_full(b->fd, buf, u.blob_len, u.blob_off) == (ssize_t)u.blob_len &&
+	    b->g.ops->verify(b->g.cookie, scratch, i, buf) == 0) {
+		(void)set_bit(b->proven, i);
+		return true;
+	}
+	forget(b, i);
+	return false;
+}
+
+int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, uint32_t len)
+{
+	ssize_t n = bs_pread_full(b->fd, buf, len, blob_off);
+
+	if (n == (ssize_t)len)
+		return 0;
+	forget(b, i); /* the file was cut, or the disk is broken: fetch it again */
+	return -ENODATA;
+}
+
+int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes)
+{
+	struct bs_unit u;
+	int r;
+
+	b->g.ops->unit(b->g.cookie, i, &u);
+	r = bs_pwrite_full(b->fd, bytes, u.blob_len, u.blob_off);
+	if (r < 0)
+		return r;
+	if (!set_bit(b->present, i))
+		atomic_fetch_add(&b->n_present, 1);
+	(void)set_bit(b->proven, i);
+	return 0;
+}
+
+uint32_t bs_blob_n_present(struct bs_blob *b)
+{
+	return atomic_load(&b->n_present);
+}
+
+uint32_t bs_blob_next_missing(struct bs_blob *b, uint32_t from)
+{
+	while (from < b->g.n_units) {
+		uint64_t missing = ~atomic_load(&b->present[from / 64]) >> (from % 64);
+
+		if (missing)
+			return BS_MIN(from + (uint32_t)__builtin_ctzll(missing), b->g.n_units);
+		from = (from / 64 + 1) * 64;
+	}
+	return b->g.n_units;
+}
+
+/* --- completion -------------------------------------------------------------------------------- */
+
+int bs_blob_finish(struct bs_blob *b, void *scratch, void *buf)
+{
+	struct identity id;
+	int r;
+
+	if (b->complete)
+		return 0;
+	if (bs_blob_n_present(b) < b->g.n_units)
+		return -EAGAIN;
+	for (uint32_t i = 0; i < b->g.n_units; i++) {
+		if (!bs_blob_check(b, i, scratch, buf))
+			return -EAGAIN;
+	}
+	if (fsync(b->fd) < 0 || msync((void *)b->present, b->map_bytes, MS_SYNC) < 0)
+		return -errno;
+	r = identify(b->fd, &id);
+	if (r < 0)
+		return r;
+	r = write_state(b, &id);
+	if (r < 0)
+		return r;
+	b->complete = true;
+	return 0;
+}
+
+bool bs_blob_complete(struct bs_blob *b)
+{
+	return atomic_load(&b->complete);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Completion of a blob in the background lane: a few ranges in flight, each started
+ * when one has ended; when nothing seems to be missing, an unpacker proves and syncs.
+ * Whatever goes wrong, it begins again from the front after a pause.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cache/fillpriv.h"
+
+#define RANGE_DATA_MAX (1u << 20) /* small, since demand reads may wait for one on the wire */
+#define RANGES 4u		  /* of one blob in flight */
+#define PAUSE_ROUNDS 5u		  /* how long a pause is, as after so many failed rounds */
+
+static void step(struct completion *c);
+
+static void end(struct completion *c, int result)
+{
+	c->done(c->cookie, result);
+	(void)bs_origin_unref(c->origin);
+	free(c);
+}
+
+static void again(void *cookie)
+{
+	step(cookie);
+}
+
+static void again_later(struct completion *c)
+{
+	(void)pthread_mutex_lock(&c->fill->lock);
+	c->next = 0;
+	c->finishing = false;
+	(void)pthread_mutex_unlock(&c->fill->lock);
+	if (bs_loop_after(c->fill->o.loop, bs_fill_pause_ns(PAUSE_ROUNDS, 0), again, c) < 0)
+		end(c, -ENOMEM);
+}
+
+static void finish(struct job *j, struct unpacker *un)
+{
+	struct completion *c = BS_CONTAINER_OF(j, struct completion, finish);
+	int r = bs_blob_finish(c->blob, un->scratch, un->bytes);
+
+	if (r == -EAGAIN) /* demand fetches still bring some, or some were wrong on disk */
+		again_later(c);
+	else
+		end(c, r);
+}
+
+/* The next run of missing units without a flight, at most RANGE_DATA_MAX; 0: none. Lock held. */
+static uint32_t next_run(struct completion *c, uint32_t *ret_first)
+{
+	struct bs_fill *f = c->fill;
+	uint32_t n_units = bs_blob_geometry(c->blob)->n_units, n = 0;
+	uint64_t bytes = 0;
+	struct bs_unit u;
+
+	for (;; c->next++) {
+		c->next = bs_blob_next_missing(c->blob, c->next);
+		if (c->next >= n_units)
+			return 0;
+		if (!bs_fill_flight(f, c->blob, c->next, false))
+			break;
+	}
+	*ret_first = c->next;
+	while (c->next < n_units && bs_blob_next_missing(c->blob, c->next) == c->next &&
+	       !bs_fill_flight(f, c->blob, c->next, false)) {
+		bs_fill_unit(c->blob, c->next, &u);
+		if (n > 0 && bytes + u.data_len > RANGE_DATA_MAX)
+			break;
+		bytes += u.data_len;
+		c->next++;
+		n++;
+	}
+	return n;
+}
+
+/* Sets up the range and the flights that readers may join. Lock held. */
+static struct fetch *next_fetch(struct completion *c)
+{
+	uint32_t first, n = next_run(c, &first);
+	struct fetch *fe;
+
+	if (n == 0)
+		return NULL;
+	fe = bs_fill_fetch_new(c->fill, c->blob, c->origin, first, n, BS_LANE_BACKGROUND);
+	if (!fe)
+		return NULL;
+	fe->completion = c;
+	for (uint32_t i = 0; i < n; i++) {
+		struct flight *fl = bs_fill_flight(c->fill, c->blob, first + i, true);
+
+		if (fl)
+			fl->by = fe;
+	}
+	c->running++;
+	return fe;
+}
+
+static void step(struct completion *c)
+{
+	struct bs_fill *f = c->fill;
+	struct fetch *start[RANGES];
+	bool all_there;
+	size_t n = 0;
+
+	(void)pthread_mutex_lock(&f->lock);
+	while (c->running < RANGES && n < RANGES && (start[n] = next_fetch(c)))
+		n++;
+	all_there = c->running == 0 && !c->finishing;
+	c->finishing |= all_there;
+	(void)pthread_mutex_unlock(&f->lock);
+	for (size_t i = 0; i < n; i++)
+		bs_fill_submit(start[i]);
+	if (all_there)
+		bs_fill_enqueue(f, BS_LANE_BACKGROUND, &c->finish);
+}
+
+void bs_completion_range_ended(struct completion *c, bool failed)
+{
+	struct bs_fill *f = c->fill;
+	bool pause, go_on;
+
+	(void)pthread_mutex_lock(&f->lock);
+	c->running--;
+	c->failed |= failed;
+	go_on = !c->failed;
+	pause = c->failed && c->running == 0;
+	if (pause)
+		c->failed = false;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (go_on)
+		step(c);
+	else if (pause)
+		again_later(c);
+}
+
+int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *origin,
+		     void (*done)(void *cookie, int result), void *cookie)
+{
+	struct completion *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct completion){ .fill = f, .blob = blob, .origin = bs_origin_ref(origin),
+				  .done = done, .cookie = cookie };
+	bs_list_init(&c->finish.queued);
+	c->finish.run = finish;
+	step(c);
+	return 0;
+}

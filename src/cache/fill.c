@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "cache/fill.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cache/fillpriv.h"
+
+#define BAD_ROUNDS 3u			/* every source wrong so often: give up */
+#define PAUSE_MIN_NS (50 * BS_NS_PER_MS)
+#define PAUSE_MAX_NS (5 * BS_NS_PER_S)
+
+static void fetch_ended(struct job *j, struct unpacker *un);
+
+/* --- fetches ---------------------------------------------------------------------------------- */
+
+void bs_fill_unit(struct bs_blob *b, uint32_t i, struct bs_unit *ret)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(b);
+
+	g->ops->unit(g->cookie, i, ret);
+}
+
+struct fetch *bs_fill_fetch_free(struct fetch *fe)
+{
+	if (!fe)
+		return NULL;
+	(void)bs_origin_unref(fe->origin);
+	free(fe->range.buf);
+	free(fe);
+	return NULL;
+}
+
+struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+			       uint32_t first, uint32_t n, enum bs_lane lane)
+{
+	struct fetch *fe = calloc(1, sizeof(*fe));
+	struct bs_unit a, z;
+
+	if (!fe)
+		return NULL;
+	bs_fill_unit(b, first, &a);
+	bs_fill_unit(b, first + n - 1, &z);
+	*fe = (struct fetch){ .fill = f, .blob = b, .origin = bs_origin_ref(o), .first = first,
+			      .n = n, .lane = lane, .only_bad = true };
+	bs_list_init(&fe->job.queued);
+	fe->job.run = fetch_ended;
+	fe->range = (struct bs_range){ .blob = *bs_origin_data(o), .off = a.data_off, .lane = lane,
+				       .len = z.data_off + z.data_len - a.data_off, .cookie = fe };
+	fe->range.buf = malloc(fe->range.len);
+	return fe->range.buf ? fe : bs_fill_fetch_free(fe);
+}
+
+void bs_fill_enqueue(struct bs_fill *f, enum bs_lane lane, struct job *j)
+{
+	(void)pthread_mutex_lock(&f->lock);
+	bs_list_append(&f->queue[lane], &j->queued);
+	(void)pthread_cond_signal(&f->work);
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
+static void enqueue(struct fetch *fe)
+{
+	bs_fill_enqueue(fe->fill, fe->lane, &fe->job);
+}
+
+static void range_done(struct bs_range *rg)
+{
+	enqueue(rg->cookie);
+}
+
+/* Asks the source whose turn it is; the result comes to range_done. */
+void bs_fill_submit(struct fetch *fe)
+{
+	size_t n_sources;
+	struct bs_repo *r;
+
+	if (fe->local) {
+		enqueue(fe);
+		return;
+	}
+	r = bs_origin_pick(fe->origin, fe->source, &n_sources);
+	fe->range.done = range_done;
+	fe->range.result = 0;
+	fe->range.retry_after_ns = 0;
+	fe->range.started_ns = 0;
+	fe->range.text[0] = '\0';
+	if (!r) {
+		fe->range.result = -EHOSTUNREACH;
+		(void)snprintf(fe->range.text, sizeof(fe->range.text), "no source is known");
+		enqueue(fe);
+		return;
+	}
+	bs_repo_read(r, &fe->range);
+	(void)bs_repo_unref(r);
+}
+
+static void submit_later(void *cookie)
+{
+	bs_fill_submit(cookie);
+}
+
+/* --- flights ------------------------------------------------------------------------------------- */
+
+static struct flight_key key_of(struct bs_blob *b, uint32_t unit)
+{
+	return (struct flight_key){ b, unit };
+}
+
+/* The flight of a unit, made when there is none. Lock held. */
+struct flight *bs_fill_flight(struct bs_fill *f, struct bs_blob *b, uint32_t unit, bool make)
+{
+	struct flight_key key = key_of(b, unit);
+	struct flight *fl = bs_map_get(&f->flights, &key, sizeof(key));
+
+	if (fl || !make)
+		return fl;
+	fl = calloc(1, sizeof(*fl));
+	if (!fl)
+		return NULL;
+	fl->key = key;
+	bs_list_init(&fl->waiters);
+	if (bs_map_put(&f->flights, &fl->key, sizeof(fl->key), fl) < 0) {
+		free(fl);
+		return NULL;
+	}
+	return fl;
+}
+
+void bs_fill_read_part(struct bs_fill *f, struct bs_read *rd, unsigned int n, int result)
+{
+	if (result < 0)
+		__atomic_store_n(&rd->result, result, __ATOMIC_RELAXED);
+	if (__atomic_sub_fetch(&rd->pending, n, __ATOMIC_ACQ_REL) != 0)
+		return;
+	free(rd->waiters);
+	rd->waiters = NULL;
+	if (rd->result < 0)
+		COUNT(f, failed_reads, 1);
+	rd->done(rd);
+}
+
+/* Ends a flight: every waiter gets its piece of bytes, or the error. */
+void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes, int result)
+{
+	struct flight_key key = key_of(b, unit);
+	struct bs_list waiters;
+	struct flight *fl;
+	struct bs_unit u;
+
+	bs_list_init(&waiters);
+	(void)pthread_mutex_lock(&f->lock);
+	fl = bs_map_remove(&f->flights, &key, sizeof(key));
+	if (fl) {
+		bs_list_for_each(it, &fl->waiters) {
+			bs_list_remove(it);
+			bs_list_append(&waiters, it);
+		}
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	free(fl);
+	bs_fill_unit(b, unit, &u);
+	bs_list_for_each(it, &waiters) {
+		struct bs_read *rd = bs_list_entry(it, struct waiter, in_flight)->read;
+		uint64_t from = BS_MAX(rd->off, u.blob_off);
+		uint64_t to = BS_MIN(rd->off + rd->len, u.blob_off + u.blob_len);
+
+		if (result == 0)
+			memcpy((char *)rd->buf + (from - rd->off),
+			       (const char *)bytes + (from - u.blob_off), to - from);
+		bs_fill_read_part(f, rd, 1, result);
+	}
+}
+
+/* --- failures -------------------------------------------------------------------------------------- */
+
+static void report(struct bs_fill *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void report(struct bs_fill *f, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (!f->o.event)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	f->o.event(f->o.event_cookie, text);
+}
+
+uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns)
+{
+	uint64_t ns = PAUSE_MIN_NS << BS_MIN(rounds, 10u), jitter = 0;
+
+	ns = BS_MIN(ns, PAUSE_MAX_NS);
+	(void)!getrandom(&jitter, sizeof(jitter), GRND_NONBLOCK);
+	ns = ns / 2 + jitter % (ns / 2 + 1);
+	return BS_MAX(ns, BS_MIN(asked_ns, 60 * BS_NS_PER_S));
+}
+
+/* When the last waiter of the fetch's units gives up; 0: nobody waits. */
+static uint64_t last_deadline(struct bs_fill *f, const struct fetch *fe)
+{
+	uint64_t last = 0;
+
+	(void)pthread_mutex_lock(&f->lock);
+	for (uint32_t i = 0; i < fe->n; i++) {
+		struct flight *fl = bs_fill_flight(f, fe->blob, fe->first + i, false);
+
+		if (!fl)
+			continue;
+		bs_list_for_each(it, &fl->waiters)
+			last = BS_MAX(last, bs_list_entry(it, struct waiter, in_flight)
+						    ->read->deadline_ns);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return last;
+}
+
+static void give_up(struct bs_fill *f, struct fetch *fe, const char *why)
+{
+	size_t n_sources;
+	struct bs_repo *r = bs_origin_pick(fe->origin, fe->source, &n_sources);
+
+	report(f, "read of units %u-%u failed: %s (last source '%s', %zu known): %s", fe->first,
+	       fe->first + fe->n - 1, why, r ? r->name : "none", n_sources,
+	       fe->range.text[0] ? fe->range.text : "wrong bytes");
+	(void)bs_repo_unref(r);
+	for (uint32_t i = 0; i < fe->n; i++)
+		bs_fill_land(f, fe->blob, fe->first + i, NULL, -EIO);
+	(void)bs_fill_fetch_free(fe);
+}
+
+/*
+ * A range of another lane failed: units that nobody waits for are forgotten; the others
+ * go on, each run of them as a demand fetch of its own.
+ */
+static void drop_or_promote(struct bs_fill *f, struct fetch *fe)
+{
+	for (uint32_t i = 0; i < fe->n; i++) {
+		struct fetch *own = NULL;
+		struct flight *fl;
+
+		(void)pthread_mutex_lock(&f->lock);
+		fl = bs_fill_flight(f, fe->blob, fe->first + i, false);
+		if (fl && fl->by != fe) {
+			fl = NULL; /* a demand fetch brings it */
+		} else if (fl && !bs_list_empty(&fl->waiters)) {
+			fl->by = NULL;
+		} else if (fl) {
+			(void)bs_map_remove(&f->flights, &fl->key, sizeof(fl->key));
+			free(fl);
+			fl = NULL;
+		}
+		(void)pthread_mutex_unlock(&f->lock);
+		if (!fl)
+			continue;
+		own = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first + i, 1, BS_LANE_DEMAND);
+		if (!own) {
+			bs_fill_land(f, fe->blob, fe->first + i, NULL, -ENOMEM);
+			continue;
+		}
+		own->source = fe->source + 1;
+		bs_fill_submit(own);
+	}
+	if (fe->completion)
+		bs_completion_range_ended(fe->completion, true);
+	(void)bs_fill_fetch_free(fe);
+}
+
+/* The next source; after the last one a pause, unless nobody waits any longer. */
+static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
+{
+	uint64_t now = bs_clock_ns(), deadline;
+	size_t n_sources;
+
+	COUNT(f, retries, 1);
+	(void)bs_repo_unref(bs_origin_pick(fe->origin, fe->source, &n_sources));
+	fe->source++;
+	fe->tried++;
+	if (failure != -EBADMSG)
+		fe->only_bad = false;
+	if (fe->tried < n_sources) {
+		bs_fill_submit(fe);
+		return;
+	}
+	if (fe->only_bad && ++fe->bad_rounds == BAD_ROUNDS) {
+		give_up(f, fe, "every source gives wrong bytes");
+		return;
+	}
+	deadline = last_deadline(f, fe);
+	if (deadline == 0) { /* another fetch was quicker */
+		(void)bs_fill_fetch_free(fe);
+		return;
+	}
+	if (deadline <= now) {
+		give_up(f, fe, "no source answered in time");
+		return;
+	}
+	if (fe->rounds == 0)
+		report(f, "no source answers a read, trying again until it works: %s",
+		       fe->range.text);
+	fe->tried = 0;
+	fe->only_bad = true;
+	if (bs_loop_after(f->o.loop, bs_fill_pause_ns(fe->rounds++, fe->range.retry_after_ns), submit_later,
+			  fe) < 0)
+		give_up(f, fe, "out of memory");
+}
+
+/* --- the unpackers ------------------------------------------------------------------------------------ */
+
+static void store_and_land(struct bs_fill *f, struct fetch *fe, uint32_t unit, const void *bytes)
+{
+	if (bs_blob_store(fe->blob, unit, bytes) < 0)
+		COUNT(f, unstored_units, 1);
+	bs_fill_land(f, fe->blob, unit, bytes, 0);
+}
+
+/* Units of a range that came; -EBADMSG when one was wrong: then fe is cut to start there. */
+static int unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
+	uint64_t at = 0;
+
+	for (uint32_t i = 0; i < fe->n; i++) {
+		uint32_t unit = fe->first + i;
+		struct bs_unit u;
+
+		bs_fill_unit(fe->blob, unit, &u);
+		if (bs_blob_has(fe->blob, unit)) {
+			/* another fetch was quicker; a waiter may have come since */
+			if (bs_blob_read(fe->blob, unit, u.blob_off, un->bytes, u.blob_len) == 0) {
+				bs_fill_land(f, fe->blob, unit, un->bytes, 0);
+				at += u.data_len;
+				continue;
+			}
+		}
+		if (g->ops->decode(g->cookie, un->scratch, unit, (char *)fe->range.buf + at,
+				   un->bytes) < 0) {
+			COUNT(f, bad_units, 1);
+			fe->first = unit;
+			fe->n -= i;
+			return -EBADMSG;
+		}
+		COUNT(f, fetched_units, 1);
+		COUNT(f, fetched_bytes, u.data_len);
+		store_and_land(f, fe, unit, un->bytes);
+		at += u.data_len;
+	}
+	return 0;
+}
+
+/* Bytes of an equal unit of another image; anything wrong with it: over the network. */
+static void unpack_local(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
+	struct bs_unit u;
+
+	bs_fill_unit(fe->other, fe->other_unit, &u);
+	if (bs_blob_read(fe->other, fe->other_unit, u.blob_off, un->bytes, u.blob_len) == 0 &&
+	    g->ops->verify(g->cookie, un->scratch, fe->first, un->bytes) == 0) {
+		COUNT(f, copied_units, 1);
+		store_and_land(f, fe, fe->first, un->bytes);
+		(void)bs_fill_fetch_free(fe);
+		return;
+	}
+	fe->local = false;
+	bs_fill_submit(fe);
+}
+
+/* After a wrong unit: it goes on alone at the next source, what follows it is asked anew. */
+static void split_bad(struct bs_fill *f, struct fetch *fe)
+{
+	struct fetch *rest = NULL, *bad;
+
+	report(f, "unit %u came with wrong bytes, refused", fe->first);
+	bad = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first, 1, BS_LANE_DEMAND);
+	if (fe->n > 1)
+		rest = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first + 1, fe->n - 1, BS_LANE_DEMAND);
+	if (!bad || (fe->n > 1 && !rest)) {
+		(void)bs_fill_fetch_free(bad);
+		(void)bs_fill_fetch_free(rest);
+		give_up(f, fe, "out of memory");
+		return;
+	}
+	bad->source = fe->source;
+	if (rest) {
+		rest->source = fe->source;
+		bs_fill_submit(rest);
+	}
+	(void)bs_fill_fetch_free(fe);
+	try_again(f, bad, -EBADMSG);
+}
+
+static void fetch_ended(struct job *j, struct unpacker *un)
+{
+	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
+	struct bs_fill *f = fe->fill;
+	uint64_t none = 0;
+	int r;
+
+	if (fe->local) {
+		unpack_local(f, un, fe);
+		return;
+	}
+	r = fe->range.result;
+	if (r == 0) {
+		(void)atomic_compare_exchange_strong(&f->stats.first_frame_ns, &none,
+						     fe->range.ended_ns);
+		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
+		r = unpack_range(f, un, fe);
+		if (r == 0) {
+			if (fe->completion)
+				bs_completion_range_ended(fe->completion, false);
+			(void)bs_fill_fetch_free(fe);
+			return;
+		}
+	}
+	if (fe->lane != BS_LANE_DEMAND)
+		drop_or_promote(f, fe);
+	else if (r == -EBADMSG && fe->n > 1)
+		split_bad(f, fe);
+	else
+		try_again(f, fe, r);
+}
+
+/* The next job, demand first; NULL: none. Lock held. */
+static struct job *take_job(struct bs_fill *f)
+{
+	for (int lane = 0; lane < BS_LANE_MAX; lane++) {
+		struct bs_list *first = f->queue[lane].next;
+
+		if (bs_list_empty(&f->queue[lane]))
+			continue;
+		bs_list_remove(first);
+		return bs_list_entry(first, struct job, queued);
+	}
+	return NULL;
+}
+
+static void *unpacker_main(void *arg)
+{
+	struct bs_fill *f = arg;
+	struct unpacker un = { .scratch = f->o.scratch_new(), .bytes = malloc(BS_UNIT_BYTES_MAX) };
+
+	(void)pthread_mutex_lock(&f->lock);
+	while (un.scratch && un.bytes) {
+		struct job *j = NULL;
+
+		while (!f->stop && !(j = take_job(f)))
+			(void)pthread_cond_wait(&f->work, &f->lock);
+		if (f->stop)
+			break;
+		(void)pthread_mutex_unlock(&f->lock);
+		j->run(j, &un);
+		(void)pthread_mutex_lock(&f->lock);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (un.scratch)
+		f->o.scratch_free(un.scratch);
+	free(un.bytes);
+	return NULL;
+}
+
+/* --- life -------------------------------------------------------------------------------------- */
+
+int bs_fill_new(const struct bs_fill_options *o, struct bs_fill **ret, struct bs_error *err)
+{
+	struct bs_fill *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	f->o = *o;
+	(void)pthread_mutex_init(&f->lock, NULL);
+	(void)pthread_cond_init(&f->work, NULL);
+	bs_map_init(&f->flights);
+	for (int lane = 0; lane < BS_LANE_MAX; lane++)
+		bs_list_init(&f->queue[lane]);
+	f->unpackers = calloc(o->n_unpackers, sizeof(*f->unpackers));
+	while (f->unpackers && f->n_started < o->n_unpackers) {
+		int r = pthread_create(&f->unpackers[f->n_started], NULL, unpacker_main, f);
+
+		if (r != 0) {
+			(void)bs_fill_free(f);
+			return bs_fail_errno(err, -r, "start an unpacker thread");
+		}
+		f->n_started++;
+	}
+	*ret = f;
+	return 0;
+}
+
+struct bs_fill *bs_fill_free(struct bs_fill *f)
+{
+	if (!f)
+		return NULL;
+	(void)pthread_mutex_lock(&f->lock);
+	f->stop = true;
+	(void)pthread_cond_broadcast(&f->work);
+	(void)pthread_mutex_unlock(&f->lock);
+	for (unsigned int i = 0; i < f->n_started; i++)
+		(void)pthread_join(f->unpackers[i], NULL);
+	bs_map_done(&f->flights);
+	(void)pthread_cond_destroy(&f->work);
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f->unpackers);
+	free(f);
+	return NULL;
+}
+
+void bs_fill_stats(struct bs_fill *f, struct bs_fill_stats *ret)
+{
+	*ret = (struct bs_fill_stats){
+		.reads = f->stats.reads,
+		.read_bytes = f->stats.read_bytes,
+		.hits = f->stats.hits,
+		.misses = f->stats.misses,
+		.joined = f->stats.joined,
+		.fetched_units = f->stats.fetched_units,
+		.fetched_bytes = f->stats.fetched_bytes,
+		.copied_units = f->stats.copied_units,
+		.bad_units = f->stats.bad_units,
+		.unstored_units = f->stats.unstored_units,
+		.retries = f->stats.retries,
+		.failed_reads = f->stats.failed_reads,
+		.first_read_ns = f->stats.first_read_ns,
+		.first_frame_ns = f->stats.first_frame_ns,
+		.last_frame_ns = f->stats.last_frame_ns,
+	};
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
+ * fillread.c (reads) and complete.c (the background lane). The picture and the rules are
+ * in fill.h.
+ */
+#ifndef BS_CACHE_FILLPRIV_H
+#define BS_CACHE_FILLPRIV_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/map.h"
+#include "cache/blob.h"
+#include "cache/fill.h"
+#include "cache/origin.h"
+#include "net/loop.h"
+#include "net/repo.h"
+
+/* An unpacker: one thread's own memory. */
+struct unpacker {
+	void *scratch; /* what the blob's ops want */
+	void *bytes;   /* one unit */
+};
+
+/* Work for an unpacker, in fill.queue[lane]. */
+struct job {
+	struct bs_list queued;
+	void (*run)(struct job *j, struct unpacker *un);
+};
+
+/* One reader waiting for one unit; lies in the read's array. */
+struct waiter {
+	struct bs_list in_flight; /* of flight.waiters */
+	struct bs_read *read;
+};
+
+struct flight_key {
+	struct bs_blob *blob;
+	uint64_t unit;
+};
+
+/* A unit that is on its way; guarded by fill.lock. */
+struct flight {
+	struct flight_key key;
+	struct bs_list waiters;
+	struct fetch *by; /* of another lane, that will bring it; NULL: a demand fetch does */
+};
+
+/* A range of units asked of one source. Owned by whoever runs it: loop, queue, unpacker. */
+struct fetch {
+	struct bs_range range;
+	struct job job; /* queued when the range ended */
+	struct bs_fill *fill;
+	struct bs_blob *blob;
+	struct bs_origin *origin;
+	struct completion *completion; /* of the background lane */
+	uint32_t first, n; /* units */
+	enum bs_lane lane;
+	size_t source;	   /* index of the one to ask */
+	unsigned int tried; /* sources asked since the last pause */
+	unsigned int rounds, bad_rounds;
+	bool only_bad; /* no source of this round failed otherwise */
+	bool local;    /* copied from other, unit other_unit */
+	struct bs_blob *other;
+	uint32_t other_unit;
+};
+
+struct completion {
+	struct bs_fill *fill;
+	struct bs_blob *blob;
+	struct bs_origin *origin;
+	uint32_t next; /* unit to look at; guarded by fill.lock */
+	unsigned int running; /* ranges; guarded by fill.lock */
+	bool finishing;	      /* finish is queued or runs; guarded by fill.lock */
+	bool failed;	      /* one did since the last pause; guarded by fill.lock */
+	struct job finish; /* queued when nothing seems to be missing */
+	void (*done)(void *cookie, int result);
+	void *cookie;
+};
+
+struct bs_fill {
+	struct bs_fill_options o;
+	pthread_mutex_t lock; /* flights, queue, completions, stop */
+	pthread_cond_t work;
+	struct bs_map flights;
+	struct bs_list queue[BS_LANE_MAX]; /* jobs */
+	pthread_t *unpackers;
+	unsigned int n_started;
+	bool stop;
+	struct {
+		_Atomic uint64_t reads, read_bytes, hits, misses, joined, fetched_units,
+			fetched_bytes, copied_units, bad_units, unstored_units, retries,
+			failed_reads, first_read_ns, first_frame_ns, last_frame_ns;
+	} stats;
+};
+
+#define COUNT(f, what, n) atomic_fetch_add_explicit(&(f)->stats.what, (n), memory_order_relaxed)
+
+
+/* --- fill.c ------------------------------------------------------------------------------- */
+
+void bs_fill_unit(struct bs_blob *b, uint32_t i, struct bs_unit *ret);
+void bs_fill_enqueue(struct bs_fill *f, enum bs_lane lane, struct job *j);
+
+/* The flight of a unit, made when there is none and make is set. Lock held. */
+struct flight *bs_fill_flight(struct bs_fill *f, struct bs_blob *b, uint32_t unit, bool make);
+
+/* Ends a flight: every waiter gets its piece of the unit's bytes, or the error. */
+void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
+		  int result);
+
+/* n parts of a read are done; the last one calls its owner. */
+void bs_fill_read_part(struct bs_fill *f, struct bs_read *rd, unsigned int n, int result);
+
+struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+				uint32_t first, uint32_t n, enum bs_lane lane);
+struct fetch *bs_fill_fetch_free(struct fetch *fe);
+/* Asks the source whose turn it is; what becomes of it is seen to by the unpackers. */
+void bs_fill_submit(struct fetch *fe);
+
+/* A pause that grows with the rounds, with jitter, or what the server asked for. */
+uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
+
+/* --- complete.c --------------------------------------------------------------------------- */
+
+/* A background range of c has ended. */
+void bs_completion_range_ended(struct completion *c, bool failed);
+
+#endif

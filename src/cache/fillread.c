@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "cache/fillpriv.h"
+
+#define DEMAND_DATA_MAX (1u << 20) /* bytes of one demand range */
+
+/* What one read still needs, found out under the lock. */
+struct need {
+	uint32_t unit;
+	bool fetch; /* nobody brings it yet, or not soon */
+};
+
+static bool read_cached(struct bs_read *rd, uint32_t unit, void *scratch, void *unit_buf)
+{
+	uint64_t from, to;
+	struct bs_unit u;
+
+	if (!bs_blob_check(rd->blob, unit, scratch, unit_buf))
+		return false;
+	bs_fill_unit(rd->blob, unit, &u);
+	from = BS_MAX(rd->off, u.blob_off);
+	to = BS_MIN(rd->off + rd->len, u.blob_off + u.blob_len);
+	return bs_blob_read(rd->blob, unit, from, (char *)rd->buf + (from - rd->off),
+			    (uint32_t)(to - from)) == 0;
+}
+
+/* Whether a range of another lane is on the wire already, so that waiting for it is nearer. */
+static bool is_near(const struct fetch *by)
+{
+	return !by || __atomic_load_n(&by->range.started_ns, __ATOMIC_RELAXED) != 0;
+}
+
+/*
+ * Joins or makes the flight of each needed unit. Units that landed since are marked by
+ * unit = UINT32_MAX. Returns how many waiters were set up, or -ENOMEM.
+ */
+static int join_flights(struct bs_fill *f, struct bs_read *rd, struct need *needs, uint32_t n)
+{
+	struct waiter *waiters = rd->waiters;
+	int joined = 0;
+
+	(void)pthread_mutex_lock(&f->lock);
+	for (uint32_t i = 0; i < n; i++) {
+		struct flight *fl = bs_fill_flight(f, rd->blob, needs[i].unit, false);
+
+		if (fl) {
+			COUNT(f, joined, 1);
+			needs[i].fetch = !is_near(fl->by);
+			if (needs[i].fetch)
+				fl->by = NULL;
+		} else {
+			fl = bs_fill_flight(f, rd->blob, needs[i].unit, true);
+			needs[i].fetch = true;
+		}
+		if (!fl) {
+			needs[i].fetch = false;
+			__atomic_store_n(&rd->result, -ENOMEM, __ATOMIC_RELAXED);
+			continue;
+		}
+		waiters[joined].read = rd;
+		bs_list_append(&fl->waiters, &waiters[joined].in_flight);
+		joined++;
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	return joined;
+}
+
+static bool start_local(struct bs_fill *f, struct bs_read *rd, uint32_t unit, void *scratch,
+			void *unit_buf)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(rd->blob);
+	struct bs_blob *other;
+	struct fetch *fe;
+	uint32_t i;
+
+	if (!g->ops->alias || !g->ops->alias(g->cookie, unit, &other, &i) ||
+	    !bs_blob_check(other, i, scratch, unit_buf))
+		return false;
+	fe = bs_fill_fetch_new(f, rd->blob, rd->origin, unit, 1, BS_LANE_DEMAND);
+	if (!fe)
+		return false;
+	fe->local = true;
+	fe->other = other;
+	fe->other_unit = i;
+	bs_fill_submit(fe);
+	return true;
+}
+
+/* Sends the fetches of a read: neighbours together, as far as DEMAND_DATA_MAX goes. */
+static void start_fetches(struct bs_fill *f, struct bs_read *rd, struct need *needs, uint32_t n,
+			  void *scratch, void *unit_buf)
+{
+	uint32_t i = 0;
+
+	while (i < n) {
+		uint32_t first = needs[i].unit, count = 1;
+		struct bs_unit u;
+		struct fetch *fe;
+		uint64_t bytes;
+
+		if (!needs[i].fetch || start_local(f, rd, first, scratch, unit_buf)) {
+			i++;
+			continue;
+		}
+		bs_fill_unit(rd->blob, first, &u);
+		bytes = u.data_len;
+		for (i++; i < n && needs[i].fetch && needs[i].unit == first + count; i++, count++) {
+			bs_fill_unit(rd->blob, needs[i].unit, &u);
+			bytes += u.data_len;
+			if (bytes > DEMAND_DATA_MAX)
+				break;
+		}
+		fe = bs_fill_fetch_new(f, rd->blob, rd->origin, first, count, BS_LANE_DEMAND);
+		if (fe) {
+			bs_fill_submit(fe);
+			continue;
+		}
+		for (uint32_t k = 0; k < count; k++)
+			bs_fill_land(f, rd->blob, first + k, NULL, -ENOMEM);
+	}
+}
+
+/* The slow part of a read: n units from first on, of which some are not there. */
+static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, uint32_t n,
+			 void *scratch, void *unit_buf)
+{
+	bs_autofree struct need *needs = calloc(n, sizeof(*needs));
+	uint32_t n_needs = 0;
+	int joined;
+
+	rd->waiters = calloc(n, sizeof(struct waiter));
+	if (!needs || !rd->waiters) {
+		bs_fill_read_part(f, rd, rd->pending, -ENOMEM);
+		return;
+	}
+	for (uint32_t i = first; i < first + n; i++) {
+		if (!read_cached(rd, i, scratch, unit_buf))
+			needs[n_needs++].unit = i;
+	}
+	COUNT(f, misses, n_needs);
+	COUNT(f, hits, n - n_needs);
+	/* one more than there are waiters: the read cannot end before all are set up */
+	rd->pending = n_needs + 1;
+	joined = join_flights(f, rd, needs, n_needs);
+	start_fetches(f, rd, needs, n_needs, scratch, unit_buf);
+	bs_fill_read_part(f, rd, 1 + n_needs - (unsigned int)joined, 0);
+}
+
+void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(rd->blob);
+	uint32_t first = g->ops->find(g->cookie, rd->off);
+	uint32_t last = g->ops->find(g->cookie, rd->off + rd->len - 1);
+	uint32_t i = first;
+	uint64_t now = bs_clock_ns(), none = 0;
+
+	if (f->stats.first_read_ns == 0)
+		(void)atomic_compare_exchange_strong(&f->stats.first_read_ns, &none, now);
+	COUNT(f, reads, 1);
+	COUNT(f, read_bytes, rd->len);
+	rd->result = 0;
+	rd->waiters = NULL;
+	rd->pending = 1;
+	rd->deadline_ns = now + f->o.read_wait_ns;
+	while (i <= last && bs_blob_has(rd->blob, i))
+		i++;
+	if (i > last && bs_blob_read(rd->blob, first, rd->off, rd->buf, rd->len) == 0) {
+		COUNT(f, hits, last - first + 1);
+		bs_fill_read_part(f, rd, 1, 0);
+		return;
+	}
+	read_missing(f, rd, first, last - first + 1, scratch, unit_buf);
+}

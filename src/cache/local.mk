@@ -1,0 +1,9 @@
+noinst_LIBRARIES += src/cache/libcache.a
+src_cache_libcache_a_SOURCES = \
+	%D%/blob.c %D%/blob.h \
+	%D%/complete.c \
+	%D%/fill.c %D%/fill.h \
+	%D%/fillpriv.h \
+	%D%/fillread.c \
+	%D%/origin.c %D%/origin.h
+CACHE_LIBS = src/cache/libcache.a $(NET_LIBS)

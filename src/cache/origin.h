@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Where a blob's data comes from: repositories, best first. Reference-counted and
+ * thread-safe; the list can be replaced while reads go on.
+ */
+#ifndef BS_CACHE_ORIGIN_H
+#define BS_CACHE_ORIGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "base/mem.h"
+
+struct bs_origin;
+struct bs_repo;
+
+#define BS_ORIGIN_SOURCES_MAX 16u
+
+/* data: the digest under which the repositories hold it. NULL: out of memory. */
+struct bs_origin *bs_origin_new(const struct bs_digest *data);
+struct bs_origin *bs_origin_ref(struct bs_origin *o);
+struct bs_origin *bs_origin_unref(struct bs_origin *o);
+DEFINE_BS_AUTO(origin, struct bs_origin, bs_origin_unref)
+
+const struct bs_digest *bs_origin_data(const struct bs_origin *o);
+
+/* Takes references of its own, of at most BS_ORIGIN_SOURCES_MAX. */
+void bs_origin_set(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
+
+/* The repository whose turn is i, counted round and round, with a reference; NULL: none is known. */
+struct bs_repo *bs_origin_pick(struct bs_origin *o, size_t i, size_t *ret_n);
+
+#endif

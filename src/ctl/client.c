@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "ctl/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/lock.h"
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/spawn.h"
+
+#define SOCKET_NAME "bootseerd.sock"
+
+/* The run directory may be deeper than sun_path is long: go by its descriptor. */
+static int try_connect(int run_fd)
+{
+	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	char dir[32];
+
+	if (sock < 0)
+		return -errno;
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(run_fd, dir),
+		       SOCKET_NAME);
+	if (connect(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	return bs_take_fd(&sock);
+}
+
+static bool nobody_listens(int r)
+{
+	return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+/* bootseerd --background returns when its socket listens. */
+static int start_daemon(const struct bs_client_options *o, struct bs_error *err)
+{
+	const char *argv[] = { o->daemon, "--background", "--config", o->config, NULL };
+	struct bs_spawn s = BS_SPAWN_INIT;
+	struct bs_child c;
+	int status, r;
+
+	if (!o->config)
+		argv[2] = NULL;
+	s.argv = argv;
+	s.stdio[2] = STDERR_FILENO;
+	r = bs_spawn_start(&s, &c, err);
+	if (r < 0)
+		return r;
+	r = bs_spawn_wait(&c, bs_clock_ns() + o->timeout_ns, &status);
+	if (r < 0)
+		return bs_fail_errno(err, r, "wait for '%s' to start", o->daemon);
+	if (bs_spawn_exit_code(status) != 0)
+		return bs_fail(err, -ENOTCONN, "'%s' did not start (exit code %d)", o->daemon,
+			       bs_spawn_exit_code(status));
+	return 0;
+}
+
+int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
+{
+	bs_autofd int run_fd = -EBADF, lock = -EBADF;
+	int r;
+
+	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700) :
+			     open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (run_fd < 0 && !o->daemon)
+		return bs_fail(err, -ENOTCONN, "bootseerd is not running (no '%s')", o->run_dir);
+	if (run_fd < 0)
+		return bs_fail_errno(err, run_fd, "make run directory '%s'", o->run_dir);
+	r = try_connect(run_fd);
+	if (r >= 0)
+		return r;
+	if (!nobody_listens(r))
+		return bs_fail_errno(err, r, "connect to '%s/%s'", o->run_dir, SOCKET_NAME);
+	if (!o->daemon)
+		return bs_fail(err, -ENOTCONN, "bootseerd is not running (nobody listens at '%s/%s')",
+			       o->run_dir, SOCKET_NAME);
+	/* of many starters one starts it, the others find it */
+	lock = bs_lock_open(run_fd, "start.lock", o->timeout_ns);
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "lock '%s/start.lock'", o->run_dir);
+	r = try_connect(run_fd);
+	if (r >= 0)
+		return r;
+	r = start_daemon(o, err);
+	if (r < 0)
+		return r;
+	r = try_connect(run_fd);
+	if (r < 0)
+		return bs_fail_errno(err, r, "connect to the bootseerd just started at '%s/%s'",
+				     o->run_dir, SOCKET_NAME);
+	return r;
+}
+
+static int wait_readable(int sock, uint64_t deadline_ns)
+{
+	for (;;) {
+		struct pollfd p = { .fd = sock, .events = POLLIN };
+		uint64_t now = bs_clock_ns();
+		int r;
+
+		if (now >= deadline_ns)
+			return -ETIMEDOUT;
+		r = poll(&p, 1, (int)BS_MIN((deadline_ns - now) / BS_NS_PER_MS + 1, (uint64_t)60000));
+		if (r > 0)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+static int failed_reply(const struct bs_msg *m, struct bs_error *err)
+{
+	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
+	uint64_t result = 0;
+
+	if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
+		return bs_fail(err, -EPROTO, "bootseerd sent a reply without a result");
+	if (result == 0)
+		return 0;
+	return bs_fail(err, -(int)result, "%s", text ? text : "bootseerd failed without saying why");
+}
+
+int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,
+		   struct bs_error *err)
+{
+	const uint64_t deadline = bs_clock_ns() + timeout_ns;
+	int r = bs_msg_send(sock, m);
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "send to bootseerd");
+	for (;;) {
+		bs_automsg got;
+
+		bs_msg_init(&got, 0, 0);
+		r = wait_readable(sock, deadline);
+		if (r < 0)
+			return bs_fail(err, r, "bootseerd did not answer in time");
+		r = bs_msg_recv(sock, &got);
+		if (r < 0)
+			return bs_fail_errno(err, r, "receive from bootseerd");
+		if (got.type != BS_MSG_REPLY || got.id != m->id)
+			continue; /* the late answer to a call that was given up */
+		r = failed_reply(&got, err);
+		if (r < 0)
+			return r;
+		*ret = got;
+		bs_msg_init(&got, 0, 0);
+		return 0;
+	}
+}

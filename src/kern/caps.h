@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Which capabilities each role keeps, and why: one table in caps.c. Single-threaded
+ * callers only (capabilities are per thread).
+ */
+#ifndef BS_KERN_CAPS_H
+#define BS_KERN_CAPS_H
+
+#include <stdint.h>
+
+enum bs_role { BS_ROLE_SUPERVISOR, BS_ROLE_WORKER, BS_ROLE_KEEPER, BS_ROLE_MAX };
+
+/* Bit n: capability n (linux/capability.h). */
+uint64_t bs_caps_of(enum bs_role role);
+
+/*
+ * Leaves the role's capabilities (those of them that we have) in the permitted,
+ * effective and bounding sets and none in the inheritable and ambient ones. Needs
+ * CAP_SETPCAP for the bounding set; without it that one stays. 0 or -errno.
+ */
+int bs_caps_limit(enum bs_role role);
+
+#endif

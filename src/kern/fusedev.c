@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "kern/fusedev.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "kern/mountfd.h"
+
+#define NOTIFY_RESEND 7 /* enum fuse_notify_code; newer than Debian 12's header */
+
+int bs_fusedev_open(struct bs_error *err)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return bs_fail_errno(err, -errno, "open '/dev/fuse' (is the fuse module loaded?)");
+	return fd;
+}
+
+int bs_fusedev_mount(int fuse_fd, const char *subtype, struct bs_error *err)
+{
+	bs_autofd int fs = bs_mountfd_open("fuse", err);
+	char number[16];
+	int r;
+
+	if (fs < 0)
+		return fs;
+	(void)snprintf(number, sizeof(number), "%d", fuse_fd);
+	if ((r = bs_mountfd_set(fs, "source", "bootseer", err)) < 0 ||
+	    (r = bs_mountfd_set(fs, "subtype", subtype, err)) < 0 ||
+	    (r = bs_mountfd_set(fs, "fd", number, err)) < 0 ||
+	    (r = bs_mountfd_set(fs, "rootmode", "40000", err)) < 0 ||
+	    (r = bs_mountfd_set(fs, "user_id", "0", err)) < 0 ||
+	    (r = bs_mountfd_set(fs, "group_id", "0", err)) < 0 ||
+	    (r = bs_mountfd_flag(fs, "allow_other", err)) < 0 ||
+	    (r = bs_mountfd_flag(fs, "default_permissions", err)) < 0 ||
+	    (r = bs_mountfd_flag(fs, "ro", err)) < 0)
+		return r;
+	return bs_mountfd_create(fs, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+}
+
+int bs_fusedev_resend(int fuse_fd)
+{
+	const struct fuse_out_header out = { .len = sizeof(out), .error = NOTIFY_RESEND };
+	ssize_t n = write(fuse_fd, &out, sizeof(out));
+
+	return n == (ssize_t)sizeof(out) ? 0 : -errno;
+}

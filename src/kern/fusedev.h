@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * /dev/fuse: opened and mounted here by the privileged side, served elsewhere. The
+ * connection lives as long as any process holds the descriptor, so its server can be
+ * killed and replaced.
+ */
+#ifndef BS_KERN_FUSEDEV_H
+#define BS_KERN_FUSEDEV_H
+
+struct bs_error;
+
+int bs_fusedev_open(struct bs_error *err);
+
+/*
+ * Mounts a filesystem served through fuse_fd, attached nowhere; returns the mount's
+ * descriptor. Read-only, nosuid, nodev, allow_other, default_permissions; subtype is
+ * shown as "fuse.SUBTYPE". Does not wait for the server.
+ */
+int bs_fusedev_mount(int fuse_fd, const char *subtype, struct bs_error *err);
+
+/*
+ * FUSE_NOTIFY_RESEND (protocol 7.40, Linux 6.9): the kernel queues again what a dead
+ * server had read and not answered. -EINVAL: the kernel cannot.
+ */
+int bs_fusedev_resend(int fuse_fd);
+
+#endif

@@ -1,0 +1,10 @@
+noinst_LIBRARIES += src/kern/libkern.a
+src_kern_libkern_a_SOURCES = \
+	%D%/caps.c %D%/caps.h \
+	%D%/erofs.c %D%/erofs.h \
+	%D%/fusedev.c %D%/fusedev.h \
+	%D%/loop.c %D%/loop.h \
+	%D%/mountfd.c %D%/mountfd.h \
+	%D%/sandbox.c %D%/sandbox.h \
+	%D%/seccomp.c %D%/seccomp.h
+KERN_LIBS = src/kern/libkern.a $(BASE_LIBS) $(CAP_LIBS) $(SECCOMP_LIBS)

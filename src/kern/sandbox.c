@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "kern/sandbox.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "kern/caps.h"
+#include "kern/seccomp.h"
+
+static int become(uid_t uid, gid_t gid)
+{
+	if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+		return -errno;
+	return 0;
+}
+
+int bs_sandbox_enter_worker(uid_t uid, gid_t gid, pid_t parent, struct bs_error *err)
+{
+	int r;
+
+	/* capabilities first stay over the change of user, so that the bounding set can go */
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+		return bs_fail_errno(err, -errno, "keep capabilities");
+	r = become(uid, gid);
+	if (r < 0)
+		return bs_fail_errno(err, r, "become user %u, group %u", uid, gid);
+	r = bs_caps_limit(BS_ROLE_WORKER);
+	if (r < 0)
+		return bs_fail_errno(err, r, "drop capabilities");
+	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return bs_fail_errno(err, -errno, "set no_new_privs");
+	if (parent) {
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+			return bs_fail_errno(err, -errno, "ask to die with the parent");
+		if (getppid() != parent)
+			return bs_fail(err, -ESRCH, "the parent is gone");
+	}
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return bs_fail_errno(err, -errno, "make the process not dumpable");
+	return bs_seccomp_apply(BS_ROLE_WORKER, err);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * How a process that reads foreign bytes shuts itself in. In this order, since each
+ * step needs what a later one takes away:
+ *
+ *   1. the caller opens, or is handed, all that needs privilege: /dev/fuse, the cache
+ *      directory, the control socket
+ *   2. supplementary groups dropped, group and user become the unprivileged ones
+ *   3. all capabilities dropped, from the bounding set too
+ *   4. no_new_privs: no exec gives anything back
+ *   5. dies with its parent (the kernel forgets that wish at step 2, so it comes here)
+ *   6. not dumpable: nobody of the same user may trace it
+ *   7. seccomp: only the listed calls
+ *
+ * What is left: reading world-readable files (resolver, CA certificates), sockets, and
+ * the descriptors from step 1.
+ */
+#ifndef BS_KERN_SANDBOX_H
+#define BS_KERN_SANDBOX_H
+
+#include <sys/types.h>
+
+struct bs_error;
+
+/* Single-threaded. parent: exit when it is not our parent any more; 0: do not care. */
+int bs_sandbox_enter_worker(uid_t uid, gid_t gid, pid_t parent, struct bs_error *err);
+
+#endif
