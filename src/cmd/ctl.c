@@ -96,11 +96,8 @@ static int open_registry(struct ctl_net *n, const struct bs_ref *ref, struct bs_
 static int open_layout(const struct bs_ref *ref, bool create, struct bs_repo **ret,
 		       struct bs_error *err)
 {
-	bs_autofree char *shown = bs_strf("oci:%s", ref->dir);
 	bs_autofd int fd = -EBADF;
 
-	if (!shown)
-		return bs_fail_errno(err, -ENOMEM, "layout");
 	if (create)
 		fd = bs_mkdir_open(AT_FDCWD, ref->dir, 0755);
 	else
@@ -109,7 +106,7 @@ static int open_layout(const struct bs_ref *ref, bool create, struct bs_repo **r
 		fd = -errno;
 	if (fd < 0)
 		return bs_fail_errno(err, fd, "OCI layout '%s'", ref->dir);
-	return bs_layout_open(fd, shown, create, ret, err);
+	return bs_layout_open(fd, ref->dir, create, ret, err);
 }
 
 int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,

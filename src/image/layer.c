@@ -171,9 +171,6 @@ static int open_tar(struct reader *rd, struct bs_error *err)
 {
 	archive_read_support_format_tar(rd->tar);
 	archive_read_support_format_empty(rd->tar);
-	/* names are bytes */
-	if (archive_read_set_options(rd->tar, "hdrcharset=BINARY") < ARCHIVE_WARN)
-		return bs_fail(err, -EINVAL, "libarchive: %s", archive_error_string(rd->tar));
 	if (archive_read_open(rd->tar, rd, NULL, tar_read, NULL) != ARCHIVE_OK)
 		return bs_fail(err, -EBADMSG, "no tar archive: %s", archive_error_string(rd->tar));
 	return 0;
