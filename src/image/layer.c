@@ -250,19 +250,6 @@ static int take_xattrs(struct bs_inode *i, struct archive_entry *e, struct bs_er
 	return 0;
 }
 
-/* containerd sets times before 1970 and after 2262 to 0 (archive/time.go). */
-static void set_time(struct bs_inode *i, int64_t s, uint32_t ns)
-{
-	const int64_t last = INT64_MAX / 1000000000;
-
-	if (s < 0 || s > last || (s == last && ns > INT64_MAX % 1000000000)) {
-		s = 0;
-		ns = 0;
-	}
-	i->mtime_s = s;
-	i->mtime_ns = ns;
-}
-
 static int set_owner(struct bs_inode *i, struct archive_entry *e, struct bs_error *err)
 {
 	la_int64_t uid = archive_entry_uid(e), gid = archive_entry_gid(e);
@@ -367,10 +354,8 @@ static int fill_inode(struct reader *rd, struct bs_inode *i, const struct bs_tar
 	if (type == S_IFREG && head->type == '0' && archive_entry_filetype(e) == AE_IFDIR)
 		type = S_IFDIR;
 	i->mode = type | (type == S_IFLNK ? 0777u : (archive_entry_perm(e) & 07777u));
-	if (head->has_mtime)
-		set_time(i, head->mtime_s, head->mtime_ns);
-	else
-		set_time(i, archive_entry_mtime(e), (uint32_t)archive_entry_mtime_nsec(e));
+	i->mtime_s = head->has_mtime ? head->mtime_s : archive_entry_mtime(e);
+	i->mtime_ns = head->has_mtime ? head->mtime_ns : (uint32_t)archive_entry_mtime_nsec(e);
 	r = set_owner(i, e, err);
 	if (r == 0)
 		r = take_xattrs(i, e, err);

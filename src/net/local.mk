@@ -1,6 +1,8 @@
 noinst_LIBRARIES += src/net/libnet.a
 src_net_libnet_a_SOURCES = \
 	%D%/attach.c \
+	%D%/auth.c %D%/auth.h \
+	%D%/auth_config.c %D%/auth_config.h \
 	%D%/blob.c \
 	%D%/call.c %D%/call.h \
 	%D%/header.c %D%/header.h \

@@ -5,7 +5,11 @@ UNIT_TESTS = \
 	%D%/test-ctl-msg \
 	%D%/test-image-erofs \
 	%D%/test-image-frames \
-	%D%/test-image-tree
+	%D%/test-image-tree \
+	%D%/test-net-auth \
+	%D%/test-net-header \
+	%D%/test-net-layout \
+	%D%/test-oci-ref
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
@@ -25,4 +29,12 @@ tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c
 tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_auth_SOURCES = %D%/test-net-auth.c
+tests_unit_test_net_auth_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_header_SOURCES = %D%/test-net-header.c
+tests_unit_test_net_header_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c
+tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c
+tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 endif

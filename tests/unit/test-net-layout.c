@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/digest.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/layout_files.h"
+#include "net/referrers.h"
+#include "net/repo.h"
+
+struct dir {
+	char path[64];
+	int fd;
+};
+
+static int setup(void **state)
+{
+	struct dir *d = calloc(1, sizeof(*d));
+
+	(void)snprintf(d->path, sizeof(d->path), "/tmp/bs-layout-XXXXXX");
+	assert_non_null(mkdtemp(d->path));
+	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = d;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct dir *d = *state;
+	char command[128];
+
+	(void)bs_close(d->fd);
+	(void)snprintf(command, sizeof(command), "rm -rf '%s'", d->path);
+	free(d);
+	return system(command);
+}
+
+static struct bs_repo *open_layout(const struct dir *d)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_repo *r = NULL;
+
+	if (bs_layout_open(d->fd, d->path, true, &r, &err) < 0)
+		fail_msg("%s", err.msg);
+	return r;
+}
+
+static void put_manifest(struct bs_repo *r, const char *tag, const char *bytes,
+			 struct bs_digest *ret)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	bs_digest_of(bytes, strlen(bytes), ret);
+	if (bs_repo_put_manifest(r, tag, BS_TYPE_OCI_MANIFEST, bytes, strlen(bytes), &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static void add_tag(void *cookie, const char *tag)
+{
+	(void)bs_buf_addf(cookie, "%s ", tag);
+}
+
+static void expect_tags(struct bs_repo *r, const char *want)
+{
+	bs_autobuf b = BS_BUF_INIT(1000);
+
+	assert_int_equal(bs_repo_list_tags(r, add_tag, &b, NULL), 0);
+	assert_string_equal(bs_buf_str(&b), want);
+}
+
+static void blobs_go_in_and_out(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	static const char data[] = "some bytes";
+	struct bs_digest d, other;
+	bs_autofree char *got = NULL;
+
+	bs_digest_of(data, 10, &d);
+	bs_digest_of(data, 9, &other);
+	assert_int_equal(bs_repo_has_blob(r, &d, NULL), 0);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, data, 10, NULL), 0);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, data, 10, NULL), 0);
+	assert_int_equal(bs_repo_has_blob(r, &d, NULL), 1);
+	assert_int_equal(bs_repo_mount_blob(r, &d, "x", NULL), 1);
+	assert_int_equal(bs_repo_get_blob_mem(r, &d, 10, 10, &got, NULL), 0);
+	assert_string_equal(got, data);
+	free(got);
+	got = NULL;
+	assert_int_equal(bs_repo_get_blob_mem(r, &d, 10, 9, &got, NULL), -EFBIG);
+	assert_int_equal(bs_repo_get_blob_mem(r, &d, 9, 10, &got, NULL), -EBADMSG);
+	assert_int_equal(bs_repo_get_blob_mem(r, &other, 9, 10, &got, NULL), -ENOENT);
+	/* bytes that are not what they are said to be never appear */
+	assert_int_equal(bs_repo_put_blob_mem(r, &other, data, 10, NULL), -EBADMSG);
+	assert_int_equal(bs_repo_has_blob(r, &other, NULL), 0);
+}
+
+static void damaged_blobs_are_noticed(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	const struct dir *dir = *state;
+	char path[160], hex[BS_DIGEST_TEXT_LEN];
+	bs_autofree char *got = NULL;
+	struct bs_digest d;
+	bs_autofd int fd = -EBADF;
+
+	bs_digest_of("abc", 3, &d);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, "abc", 3, NULL), 0);
+	(void)snprintf(path, sizeof(path), "blobs/sha256/%s", bs_digest_hex(&d, hex));
+	fd = openat(dir->fd, path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	assert_int_equal(bs_repo_get_blob_mem(r, &d, 3, 3, &got, NULL), -EBADMSG);
+	/* a cut one is replaced */
+	assert_int_equal(ftruncate(fd, 1), 0);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, "abc", 3, NULL), 0);
+	assert_int_equal(bs_repo_get_blob_mem(r, &d, 3, 3, &got, NULL), 0);
+}
+
+static void read_done(struct bs_range *rg)
+{
+	*(int *)rg->cookie += 1;
+}
+
+static void ranges_are_read_at_once(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	char buf[10] = "";
+	int called = 0;
+	struct bs_range rg = { .buf = buf, .done = read_done, .cookie = &called };
+	static const struct {
+		uint64_t off;
+		size_t len;
+		int result;
+	} cases[] = { { 0, 10, 0 },
+		      { 9, 1, 0 },
+		      { 9, 2, -EBADMSG },
+		      { 10, 1, -EBADMSG },
+		      { 0, 0, -EINVAL },
+		      { UINT64_MAX, 2, -EINVAL },
+		      { INT64_MAX, 2, -EINVAL } };
+
+	bs_digest_of("0123456789", 10, &rg.blob);
+	assert_int_equal(bs_repo_put_blob_mem(r, &rg.blob, "0123456789", 10, NULL), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
+		rg.off = cases[i].off;
+		rg.len = cases[i].len;
+		bs_repo_read(r, &rg);
+		assert_int_equal(called, i + 1);
+		assert_int_equal(rg.result, cases[i].result);
+		if (rg.result == 0)
+			assert_memory_equal(buf, "0123456789" + rg.off, rg.len);
+	}
+	bs_digest_of("", 0, &rg.blob);
+	rg.off = 0;
+	rg.len = 1;
+	bs_repo_read(r, &rg);
+	assert_int_equal(rg.result, -ENOENT);
+	assert_true(rg.text[0] != '\0');
+}
+
+static void a_tag_moves_to_the_latest_manifest(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	struct bs_manifest m;
+	struct bs_digest a, b;
+	char text[BS_DIGEST_TEXT_LEN];
+
+	put_manifest(r, "t", "{\"a\":1}", &a);
+	put_manifest(r, "u", "{\"a\":1}", &a);
+	put_manifest(r, "t", "{\"b\":1}", &b);
+	expect_tags(r, "u t ");
+	assert_int_equal(bs_repo_get_manifest(r, "t", &m, NULL), 0);
+	assert_true(bs_digest_eq(&m.digest, &b));
+	assert_string_equal(m.media_type, BS_TYPE_OCI_MANIFEST);
+	bs_manifest_done(&m);
+	assert_int_equal(bs_repo_get_manifest(r, "u", &m, NULL), 0);
+	assert_true(bs_digest_eq(&m.digest, &a));
+	bs_manifest_done(&m);
+	assert_int_equal(bs_repo_get_manifest(r, bs_digest_text(&a, text), &m, NULL), 0);
+	bs_manifest_done(&m);
+	assert_int_equal(bs_repo_get_manifest(r, "none", &m, NULL), -ENOENT);
+	assert_int_equal(bs_repo_get_manifest(r, "sha512:00", &m, NULL), -EINVAL);
+}
+
+static void referrers_are_found_in_both_ways(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	bs_auto(json) struct bs_json *v = NULL;
+	bs_autofree char *text = NULL, *index = NULL;
+	char digest[BS_DIGEST_TEXT_LEN], tag[BS_REFERRERS_TAG_LEN];
+	struct bs_digest subject, a, b;
+	struct bs_manifest m;
+
+	put_manifest(r, "t", "{\"a\":1}", &subject);
+	assert_int_equal(bs_repo_get_referrers(r, &subject, &m, NULL), -ENOENT);
+	text = bs_strf("{\"artifactType\":\"x/y\",\"annotations\":{\"k\":\"v\"},\"subject\":"
+		       "{\"digest\":\"%s\"}}",
+		       bs_digest_text(&subject, digest));
+	put_manifest(r, NULL, text, &a);
+	put_manifest(r, NULL, text, &a);
+	expect_tags(r, "t ");
+	bs_digest_of("b", 1, &b);
+	index = bs_strf("{\"manifests\":[{\"mediaType\":\"m\",\"digest\":\"%s\",\"size\":1}]}",
+			bs_digest_text(&b, digest));
+	put_manifest(r, bs_referrers_tag(&subject, tag), index, &b);
+	assert_int_equal(bs_repo_get_referrers(r, &subject, &m, NULL), 0);
+	assert_int_equal(bs_json_parse("x", m.bytes, m.len, m.len, &v, NULL), 0);
+	bs_manifest_done(&m);
+	assert_int_equal(bs_json_n(bs_json_get(v, "manifests")), 2);
+	v = bs_json_free(v);
+	assert_int_equal(bs_repo_get_referrers(r, &a, &m, NULL), -ENOENT);
+}
+
+static void foreign_layouts_are_understood(void **state)
+{
+	static const struct {
+		const char *entries, *ask;
+		bool found;
+	} cases[] = {
+		{ "{D}", "latest", true },
+		{ "{D}", "other", false },
+		{ "{D,\"annotations\":{\"org.opencontainers.image.ref.name\":\"r.x/a/b:v1\"}}",
+		  "v1", true },
+		{ "{D,\"annotations\":{\"org.opencontainers.image.ref.name\":\"b:v1\"}}", "v1",
+		  false },
+		{ "{D},{D}", "latest", false },
+		{ "{\"digest\":7}", "latest", false },
+		{ "7,null,{D}", "latest", false },
+	};
+	const struct dir *dir = *state;
+	bs_auto(repo) struct bs_repo *r = open_layout(dir);
+	char digest[BS_DIGEST_TEXT_LEN];
+	struct bs_digest d;
+
+	put_manifest(r, "x", "{\"layers\":[]}", &d);
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
+		bs_autobuf b = BS_BUF_INIT(10000);
+		struct bs_manifest m;
+		bs_autofd int fd = openat(dir->fd, "index.json", O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+		(void)bs_buf_adds(&b, "{\"manifests\":[");
+		for (const char *c = cases[i].entries; *c; c++) {
+			if (*c == 'D')
+				(void)bs_buf_addf(&b, "\"digest\":\"%s\"",
+						  bs_digest_text(&d, digest));
+			else
+				(void)bs_buf_add(&b, c, 1);
+		}
+		(void)bs_buf_adds(&b, "]}");
+		assert_int_equal(bs_write_full(fd, b.data, b.len), 0);
+		if ((bs_repo_get_manifest(r, cases[i].ask, &m, NULL) == 0) != cases[i].found)
+			fail_msg("%s", b.data);
+		if (cases[i].found) {
+			assert_string_equal(m.media_type, BS_TYPE_OCI_MANIFEST);
+			bs_manifest_done(&m);
+		}
+	}
+}
+
+static void nothing_outside_the_layout_is_read(void **state)
+{
+	const struct dir *dir = *state;
+	bs_auto(repo) struct bs_repo *r = open_layout(dir);
+	struct bs_repo *again = NULL;
+	char hex[BS_DIGEST_TEXT_LEN], path[160];
+	bs_autofree char *got = NULL;
+	struct bs_digest d;
+
+	bs_digest_of("x", 1, &d);
+	(void)snprintf(path, sizeof(path), "blobs/sha256/%s", bs_digest_hex(&d, hex));
+	assert_int_equal(symlinkat("/etc/hostname", dir->fd, path), 0);
+	assert_true(bs_repo_get_blob_mem(r, &d, 1, 1, &got, NULL) < 0);
+	assert_int_equal(bs_repo_has_blob(r, &d, NULL), -ELOOP);
+	assert_int_equal(unlinkat(dir->fd, path, 0), 0);
+	assert_int_equal(mkfifoat(dir->fd, path, 0600), 0);
+	assert_int_equal(bs_repo_has_blob(r, &d, NULL), -EINVAL); /* and it does not hang */
+	assert_int_equal(unlinkat(dir->fd, "index.json", 0), 0);
+	assert_int_equal(symlinkat("/etc/hostname", dir->fd, "index.json"), 0);
+	assert_int_equal(bs_repo_list_tags(r, add_tag, NULL, NULL), -ELOOP);
+	assert_int_equal(bs_layout_open(dir->fd, "x", true, &again, NULL), -ELOOP);
+}
+
+static void what_dead_writers_left_is_removed_what_live_ones_hold_is_not(void **state)
+{
+	const struct dir *dir = *state;
+	struct bs_layout_temp live;
+	bs_autofd int blobs = -EBADF, dead = -EBADF;
+	bs_auto(repo) struct bs_repo *r = open_layout(dir);
+	struct bs_digest d;
+
+	blobs = openat(dir->fd, "blobs/sha256", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(bs_layout_temp_open(blobs, &live), 0);
+	dead = openat(blobs, ".tmp-0000000000000000", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	dead = bs_close(dead);
+	bs_digest_of("x", 1, &d);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, "x", 1, NULL), 0);
+	assert_int_equal(faccessat(blobs, ".tmp-0000000000000000", F_OK, 0), -1);
+	assert_int_equal(faccessat(blobs, live.name, F_OK, 0), 0);
+	bs_layout_temp_done(&live);
+}
+
+static void something_else_is_no_layout(void **state)
+{
+	const struct dir *dir = *state;
+	struct bs_repo *r = NULL;
+	bs_autofd int fd = -EBADF;
+
+	assert_int_equal(bs_layout_open(dir->fd, "x", false, &r, NULL), -ENOENT);
+	fd = openat(dir->fd, "oci-layout", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(bs_write_full(fd, "{\"imageLayoutVersion\":\"2.0.0\"}", 30), 0);
+	assert_int_equal(bs_layout_open(dir->fd, "x", false, &r, NULL), -EPROTONOSUPPORT);
+}
+
+#define WRITERS 8
+#define TAGS_EACH 10
+
+static void many_writers_lose_no_tag(void **state)
+{
+	pid_t pid[WRITERS];
+	bs_autobuf b = BS_BUF_INIT(10000);
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	size_t n = 0;
+
+	for (int w = 0; w < WRITERS; w++) {
+		pid[w] = fork();
+		if (pid[w] == 0) {
+			for (int i = 0; i < TAGS_EACH; i++) {
+				bs_autofree char *tag = bs_strf("t%d-%d", w, i);
+
+				if (bs_repo_put_manifest(r, tag, "m", "{}", 2, NULL) < 0)
+					_exit(1);
+			}
+			_exit(0);
+		}
+	}
+	for (int w = 0; w < WRITERS; w++) {
+		int status;
+
+		assert_int_equal(waitpid(pid[w], &status, 0), pid[w]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(bs_repo_list_tags(r, add_tag, &b, NULL), 0);
+	for (const char *c = bs_buf_str(&b); *c; c++)
+		n += *c == ' ';
+	assert_int_equal(n, WRITERS * TAGS_EACH);
+}
+
+#define LAYOUT_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LAYOUT_TEST(blobs_go_in_and_out),
+		LAYOUT_TEST(damaged_blobs_are_noticed),
+		LAYOUT_TEST(ranges_are_read_at_once),
+		LAYOUT_TEST(a_tag_moves_to_the_latest_manifest),
+		LAYOUT_TEST(referrers_are_found_in_both_ways),
+		LAYOUT_TEST(foreign_layouts_are_understood),
+		LAYOUT_TEST(nothing_outside_the_layout_is_read),
+		LAYOUT_TEST(what_dead_writers_left_is_removed_what_live_ones_hold_is_not),
+		LAYOUT_TEST(something_else_is_no_layout),
+		LAYOUT_TEST(many_writers_lose_no_tag),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
