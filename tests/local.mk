@@ -1,7 +1,6 @@
 include tests/unit/local.mk
 include tests/lib/local.mk
 include tests/fuzz/local.mk
-include tests/lib/local.mk
 
 dist_check_SCRIPTS += %D%/layering.sh %D%/headers.sh %D%/sizes.sh %D%/forbidden.sh
 TESTS += %D%/layering.sh %D%/headers.sh %D%/sizes.sh %D%/forbidden.sh

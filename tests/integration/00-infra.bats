@@ -8,7 +8,7 @@
 # the other files report is to be read with that in mind.
 # shellcheck disable=SC2030,SC2031
 # needs: containerd2
-# timeout: 300
+# test-timeout: 180
 
 load ../lib/common.bash
 load ../lib/netns.bash
@@ -53,6 +53,15 @@ proxied_busybox() {
 	[[ $output == *"left process: "*sleep* ]]
 	run bst_leftovers
 	[ "$status" = 0 ]
+}
+
+@test "without: a call fails as told, the others work" {
+	: >"$BST_ROOT/f"
+	run "${bst_lib:?}/without" unlinkat=EPERM openat2 -- rm "$BST_ROOT/f"
+	[ "$status" = 1 ]
+	[[ $output == *"Operation not permitted"* ]]
+	"$bst_lib/without" openat2 -- rm "$BST_ROOT/f"
+	[ ! -e "$BST_ROOT/f" ]
 }
 
 @test "registry: push, pull, basic auth" {

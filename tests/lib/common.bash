@@ -113,7 +113,7 @@ bst_stop() {
 
 # bst_free_port [ADDRESS]: print a TCP port that nobody listens on.
 bst_free_port() {
-	python3 -c 'import socket, sys
+	/usr/bin/python3 -c 'import socket, sys
 s = socket.socket()
 s.bind((sys.argv[1], 0))
 print(s.getsockname()[1])' "${1:-127.0.0.1}"
@@ -128,7 +128,7 @@ bst_mounts() {
 # bst_processes: pids of processes that have to do with the test's root, by
 # command line, environment, or working directory. The test itself does not count.
 bst_processes() {
-	BST_ROOT=$BST_ROOT python3 - $$ "$BASHPID" <<'EOF'
+	BST_ROOT=$BST_ROOT /usr/bin/python3 - $$ "$BASHPID" <<'EOF'
 import os, sys
 
 root = os.environ["BST_ROOT"].encode()

@@ -55,7 +55,7 @@ image_make_busybox() {
 	chown -h 1000:1000 "$root/home/user"
 	find "$root" -exec touch -hd '2024-01-01 00:00:00 UTC' {} +
 	images_tar "$root" >"$out/layer.tar" &&
-		python3 "$images_lib/ocilayout.py" "$out" "$out/layer.tar" && rm -rf "$root" "$out/layer.tar"
+		"$images_lib/ocilayout.py" "$out" "$out/layer.tar" && rm -rf "$root" "$out/layer.tar"
 }
 
 # image_python: two layers: Debian minbase, and python3 with its standard library.
@@ -82,7 +82,7 @@ image_make_python() {
 	umount "$merged"
 	[ $rc = 0 ] || return $rc
 	images_tar "$base" >"$out/1.tar" && images_overlay_tar "$upper" >"$out/2.tar" &&
-		python3 "$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
+		"$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
 			"$out" "$out/1.tar" "$out/2.tar" || return 1
 	rm -rf --one-file-system "$base" "$upper" "$merged" "$out/work" "$out"/[12].tar
 }
@@ -105,7 +105,7 @@ image_make_numpy() {
 		tars+=("$out/$n.tar")
 	done
 	images_tar "$out/root" >"$out/2.tar" || return
-	python3 "$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
+	"$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
 		"$out" "${tars[@]}" "$out/2.tar" && rm -rf "$out/root" "$out"/[012].tar
 }
 
@@ -128,7 +128,7 @@ image_nasty() {
 
 image_make_nasty() {
 	local out=${*: -1}
-	python3 "$images_lib/mknasty.py" "${@:1:$#-1}" "$out"
+	"$images_lib/mknasty.py" "${@:1:$#-1}" "$out"
 }
 
 # image_layers N: busybox with N - 1 more layers of one small file each.
@@ -148,7 +148,7 @@ image_make_layers() {
 			--numeric-owner -C "$out/t" -cf "$out/t/$i.tar" "./etc/layers/$i"
 		tars+=("$out/t/$i.tar")
 	done
-	python3 "$images_lib/ocilayout.py" "$out" "${tars[@]}" && rm -rf "$out/t"
+	"$images_lib/ocilayout.py" "$out" "${tars[@]}" && rm -rf "$out/t"
 }
 
 # images_layer_digest LAYOUT N: the hex digest of its N-th layer, from 0.

@@ -84,7 +84,7 @@ tokenserver_start() {
 	[ -f "$dir/key.pem" ] || openssl req -x509 -newkey rsa:2048 -nodes -days 30 \
 		-subj /CN=bootseer-tests -keyout "$dir/key.pem" -out "$dir/cert.pem" 2>/dev/null || return 1
 	rm -f "$dir/port"
-	bst_spawn tokenserver python3 "${bst_lib:?}/tokenserver.py" --key "$dir/key.pem" \
+	bst_spawn tokenserver "${bst_lib:?}/tokenserver.py" --key "$dir/key.pem" \
 		--port-file "$dir/port" --control "$dir/control.json" \
 		--log "$dir/requests.jsonl" "$@"
 	bst_wait 10 test -s "$dir/port" || return 1
@@ -112,7 +112,7 @@ faultproxy_start() {
 	listen=$host:$(cat "$dir/port" 2>/dev/null || echo 0)
 	rm -f "$dir/port"
 	# shellcheck disable=SC2086
-	bst_spawn "faultproxy-$name" $prefix python3 "$bst_lib/faultproxy.py" \
+	bst_spawn "faultproxy-$name" $prefix "$bst_lib/faultproxy.py" \
 		--upstream "$upstream" --listen "$listen" --port-file "$dir/port" \
 		--control "$dir/control.json" --log "$dir/requests.jsonl" "$@"
 	bst_wait 10 test -s "$dir/port" || return 1
