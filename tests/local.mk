@@ -1,4 +1,5 @@
 include tests/unit/local.mk
+include tests/lib/local.mk
 include tests/bench/local.mk
 include tests/fuzz/local.mk
 

@@ -29,6 +29,10 @@ int ctl_image_info(int argc, char **argv);
 int ctl_image_ls(int argc, char **argv);
 int ctl_image_verify(int argc, char **argv);
 int ctl_bundle(int argc, char **argv);
+int ctl_status(int argc, char **argv);
+int ctl_upgrade(int argc, char **argv);
+int ctl_timeline(int argc, char **argv);
+int ctl_doctor(int argc, char **argv);
 
 /* Runs the command that argv[1] names; prefix ("bootseerctl image") is for messages and help. */
 int ctl_dispatch(const char *prefix, const struct ctl_command *commands, size_t n, int argc,

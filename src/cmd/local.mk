@@ -10,9 +10,12 @@ bootseerctl_SOURCES = \
 	%D%/bootseerctl.c \
 	%D%/ctl-bundle.c \
 	%D%/ctl-convert.c \
+	%D%/ctl-doctor.c \
 	%D%/ctl-image.c \
+	%D%/ctl-status.c \
+	%D%/ctl-timeline.c \
 	%D%/ctl.c %D%/ctl.h \
 	%D%/options.c %D%/options.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
-bootseerctl_LDADD = $(IMAGE_LIBS) $(OCI_LIBS)
+bootseerctl_LDADD = $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)

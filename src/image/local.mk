@@ -1,7 +1,6 @@
 noinst_LIBRARIES += src/image/libimage.a
 src_image_libimage_a_SOURCES = \
 	%D%/artifact.c %D%/artifact.h \
-	%D%/manifest.c %D%/manifest.h \
 	%D%/convert.c %D%/convert.h \
 	%D%/convertindex.c %D%/convertindex.h \
 	%D%/encoder.c %D%/encoder.h \

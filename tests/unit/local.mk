@@ -1,22 +1,6 @@
 # One stanza a program, so that two of them seldom meet in a merge.
 if BUILD_TESTS
 UNIT_TESTS =
-UNIT_TESTS = \
-	%D%/test-base-json \
-	%D%/test-base-text \
-	%D%/test-ctl-msg \
-	%D%/test-image-erofs \
-	%D%/test-image-frames \
-	%D%/test-image-tree \
-	%D%/test-net-auth \
-	%D%/test-net-header \
-	%D%/test-net-layout \
-	%D%/test-oci-ref
-check_PROGRAMS += $(UNIT_TESTS)
-TESTS += $(UNIT_TESTS)
-
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
-UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 
 UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
