@@ -5,6 +5,8 @@
 # 31-swap.bats: an image comes to lie in a container's rootfs, and is taken away again.
 # The image comes from a stand-in for bootseerd: a directory or a small EROFS image.
 
+# shellcheck disable=SC2016
+
 load ../lib/common.bash
 load ../lib/shim.bash
 
@@ -125,7 +127,7 @@ again" ]
 	[ "$(tr '\n' ' ' <"$BST_ROOT/out")" = "three two three from-stub " ]
 	bst_wait 5 test -c "$BST_ROOT/layers/upper/etc/two"
 	shim delete -f "$ID"
-	[ ! -e "$BST_RUN/state/"* ]
+	[ -z "$(ls "$BST_RUN/state")" ]
 	umount "$B/rootfs"
 	shim_clean
 }
@@ -159,7 +161,7 @@ again" ]
 
 @test "127 layers, and names with colons, commas, spaces and backslashes" {
 	shim_bundle "$B" sh -c 'cat /etc/l/1 "/etc/l/odd" /etc/l/126 /var/data/file'
-	local l=$BST_ROOT/layers i opts=()
+	local l=$BST_ROOT/layers i
 	shim_stub "$l/0"
 	for i in $(seq 126); do
 		mkdir -p "$l/$i/etc/l"
@@ -420,4 +422,28 @@ from-image" ]
 	[ "$(shim state "$ID" | jq -r .status)" = running ]
 	shim delete -f "$ID"
 	shim_clean
+}
+
+# old_kernel CALL...: run the bundle where these system calls are missing
+old_kernel() {
+	run "${bst_lib:?}/without" "$@" -- "$BOOTSEER_BUILDDIR/bootseer" --root "$BST_STATE/oci" \
+		run -b "$B" "$ID" 3>&- 4>&-
+}
+
+@test "kernels without fsopen: by mount(2), in a place of its own" {
+	shim_bundle "$B" sh -c 'cat /etc/origin /var/data/file /etc/two; echo x >/x'
+	overlay_bundle ,volatile
+	mount -o remount,nosuid,nodev,noatime,bind "$B/rootfs"
+	shim_daemon --erofs
+	old_kernel fsopen
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$output" = "three
+from-image
+two" ]
+	[[ $(mount_of "$B/rootfs") == "rw,nosuid,nodev,noatime"*" overlay bootseer rw,"*volatile* ]]
+	[ -e "$BST_ROOT/layers/upper/x" ]
+	umount "$B/rootfs"
+	shim_clean
+	[ -z "$(find "$BST_RUN" -name '*-??????')" ]
 }

@@ -52,6 +52,7 @@ shim_bundle() {
 	shift
 	mkdir -p "$dir/rootfs"
 	(cd "$dir" && rm -f config.json && runc spec) || return 1
+	# shellcheck disable=SC2016
 	shim_edit "$dir" '.process.terminal = false | .root.readonly = false |
 		.process.args = $args | .linux.cgroupsPath = $id' --arg id "/bst-$BST_ID" \
 		--argjson args "$(/usr/bin/python3 -c 'import json, sys; print(json.dumps(sys.argv[1:]))' "$@")"
@@ -86,7 +87,15 @@ shim() {
 # shim_clean: nothing of ours is left of any container.
 shim_clean() {
 	local left
-	left=$(ls -A "$BST_RUN/state" "$BST_STATE/oci" 2>/dev/null | grep -v ':$' | grep . || :)
+	left=$(find "$BST_RUN/state" "$BST_STATE/oci" -mindepth 1 2>/dev/null || :)
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 	! grep -F "$BST_ROOT" /proc/self/mountinfo | grep -v /layers/
+}
+
+# shim_stub_layout DIR: the stub as an image in an OCI layout directory.
+shim_stub_layout() {
+	shim_stub "$BST_ROOT/stub" &&
+		cp "$BST_ROOT/image/etc/passwd" "$BST_ROOT/stub/etc/" &&
+		tar -C "$BST_ROOT/stub" -cf "$BST_ROOT/stub.tar" . &&
+		"${bst_lib:?}/ocilayout.py" "$1" "$BST_ROOT/stub.tar"
 }
