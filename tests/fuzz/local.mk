@@ -1,6 +1,11 @@
 # One target a parser of foreign bytes. With --enable-fuzzers they are libFuzzer programs;
 # else fuzz-main.c replays the files of tests/fuzz/corpus/TARGET in `make check`.
 ALL_FUZZERS =
+ALL_FUZZERS = \
+	%D%/fuzz-auth \
+	%D%/fuzz-header \
+	%D%/fuzz-json \
+	%D%/fuzz-ref
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -38,3 +43,16 @@ check_PROGRAMS += $(ALL_FUZZERS)
 dist_check_SCRIPTS += %D%/replay.sh
 TESTS += %D%/replay.sh
 EXTRA_DIST += %D%/corpus
+
+tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
+tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_auth_SOURCES = %D%/fuzz-auth.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_auth_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_auth_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_ref_SOURCES = %D%/fuzz-ref.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ref_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_ref_LDFLAGS = $(FUZZ_LINK)
