@@ -362,6 +362,9 @@ static int on_string(void *ctx, const unsigned char *text, size_t len)
 {
 	if (memchr(text, '\0', len))
 		return refuse(ctx, -EINVAL, "a string holds a NUL character");
+	/* yajl makes three bytes of "\\udc00" where no first half stands before it */
+	if (!bs_utf8_valid((const char *)text, len))
+		return refuse(ctx, -EINVAL, "a string holds half of a surrogate pair");
 	return add(ctx, new_text(BS_JSON_STRING, (const char *)text, len));
 }
 
@@ -371,6 +374,8 @@ static int on_key(void *ctx, const unsigned char *text, size_t len)
 
 	if (memchr(text, '\0', len))
 		return refuse(rd, -EINVAL, "a member name holds a NUL character");
+	if (!bs_utf8_valid((const char *)text, len))
+		return refuse(rd, -EINVAL, "a member name holds half of a surrogate pair");
 	rd->key = strndup((const char *)text, len);
 	return rd->key ? 1 : refuse(rd, -ENOMEM, "out of memory");
 }

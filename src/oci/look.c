@@ -51,8 +51,13 @@ static char *put_utf8(char *to, uint32_t c)
 	} else if (c < 0x800) {
 		*to++ = (char)(0xc0 | c >> 6);
 		*to++ = (char)(0x80 | (c & 0x3f));
-	} else {
+	} else if (c < 0x10000) {
 		*to++ = (char)(0xe0 | c >> 12);
+		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
+		*to++ = (char)(0x80 | (c & 0x3f));
+	} else {
+		*to++ = (char)(0xf0 | c >> 18);
+		*to++ = (char)(0x80 | (c >> 12 & 0x3f));
 		*to++ = (char)(0x80 | (c >> 6 & 0x3f));
 		*to++ = (char)(0x80 | (c & 0x3f));
 	}
@@ -64,12 +69,17 @@ static const char *take_escape(const char *p, const char *end, char **to)
 {
 	static const char from[] = "bfnrt", into[] = "\b\f\n\r\t";
 	const char *at = *p ? strchr(from, *p) : NULL;
-	uint32_t c;
+	uint32_t c, low;
 
 	if (*p == 'u' && hex4(p + 1, end, &c) == 0) {
-		/* halves of a surrogate pair are kept apart: no name or path of ours has one */
-		*to = put_utf8(*to, c);
-		return p + 5;
+		p += 5;
+		if ((c & 0xfc00) == 0xd800 && end - p >= 6 && p[0] == '\\' && p[1] == 'u' &&
+		    hex4(p + 2, end, &low) == 0 && (low & 0xfc00) == 0xdc00) {
+			c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
+			p += 6;
+		}
+		*to = put_utf8(*to, (c & 0xfffff800) == 0xd800 ? 0xfffd : c);
+		return p;
 	}
 	*(*to)++ = at ? into[at - from] : *p;
 	return p + 1;

@@ -39,6 +39,26 @@ tests_fuzz_fuzz_tree_SOURCES = %D%/fuzz-tree.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_tree_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_tree_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-args
+tests_fuzz_fuzz_args_SOURCES = %D%/fuzz-args.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_args_LDADD = $(SHIM_LIBS)
+tests_fuzz_fuzz_args_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-conf
+tests_fuzz_fuzz_conf_SOURCES = %D%/fuzz-conf.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_conf_LDADD = $(CTL_LIBS)
+tests_fuzz_fuzz_conf_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-config
+tests_fuzz_fuzz_config_SOURCES = %D%/fuzz-config.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_config_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_config_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-mountinfo
+tests_fuzz_fuzz_mountinfo_SOURCES = %D%/fuzz-mountinfo.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_mountinfo_LDADD = $(KERN_LIBS)
+tests_fuzz_fuzz_mountinfo_LDFLAGS = $(FUZZ_LINK)
+
 check_PROGRAMS += $(ALL_FUZZERS)
 dist_check_SCRIPTS += %D%/replay.sh
 TESTS += %D%/replay.sh

@@ -25,7 +25,7 @@ spy() {
 		printf '%s\n' "$#" "$@" "$PWD" "$SPY" >"$SPY"
 		cd /proc/$$/fd
 		printf '%s\n' * >"$SPY.fds"
-		sed -n 's/^Sig\(Blk\|Ign\):\t//p' /proc/$$/status >"$SPY.signals"
+		sed -n 's/^Sig\(Blk\|Ign\):\t//p' /proc/self/status >"$SPY.signals"
 		[ ! -t 5 ] && cat <&5 >"$SPY.five" 2>/dev/null
 		exit 42
 	END

@@ -43,6 +43,8 @@ static void what_two_readers_could_read_differently_is_refused(void **state)
 		"{\"a\":{\"b\":1,\"c\":2,\"b\":3}}",
 		"{\"a\\u0000x\":1}",
 		"\"ab\\u0000cd\"",
+		"\"ab\\udc00\"",
+		"{\"a\\ude9d\\u58ed\":1}",
 		"/* c */ 1",
 		"1 2",
 		"{} x",

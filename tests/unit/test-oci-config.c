@@ -47,6 +47,8 @@ static const struct {
 	{ "{\"root\":{\"path\":\"a", "a", false },
 	{ "{\"root\":{\"path\":\"a\\", "a\\", false },
 	{ "{\"root\":{\"path\":\"\\u12", "u12", false },
+	{ "{\"root\":{\"path\":\"\\ud83d\\ude00\\u20ac\\ud83d\"}}",
+	  "\xf0\x9f\x98\x80\xe2\x82\xac\xef\xbf\xbd", false },
 	{ "]]}}{\"root\":{\"path\":\"a\"}}", "a", false },
 	{ "", "", false },
 	{ "\"", "", false },
