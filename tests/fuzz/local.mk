@@ -5,7 +5,11 @@ ALL_FUZZERS = \
 	%D%/fuzz-json \
 	%D%/fuzz-table \
 	%D%/fuzz-tree \
-	%D%/fuzz-msg
+	%D%/fuzz-msg \
+	%D%/fuzz-layer \
+	%D%/fuzz-manifest \
+	%D%/fuzz-marker \
+	%D%/fuzz-userdb
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -36,3 +40,19 @@ tests_fuzz_fuzz_table_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_tree_SOURCES = %D%/fuzz-tree.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_tree_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_tree_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_layer_SOURCES = %D%/fuzz-layer.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_layer_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_layer_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_manifest_SOURCES = %D%/fuzz-manifest.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_manifest_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_manifest_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_marker_SOURCES = %D%/fuzz-marker.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_marker_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_marker_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_userdb_SOURCES = %D%/fuzz-userdb.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_userdb_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_userdb_LDFLAGS = $(FUZZ_LINK)
