@@ -1,2 +1,3 @@
 dist_man_MANS += \
-	%D%/bootseer-image.5
+	%D%/bootseer-image.5 \
+	%D%/bootseerctl.1

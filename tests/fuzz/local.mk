@@ -10,6 +10,10 @@ ALL_FUZZERS = \
 	%D%/fuzz-manifest \
 	%D%/fuzz-marker \
 	%D%/fuzz-userdb
+	%D%/fuzz-auth \
+	%D%/fuzz-header \
+	%D%/fuzz-json \
+	%D%/fuzz-ref
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -56,3 +60,12 @@ tests_fuzz_fuzz_marker_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_fuzz_userdb_SOURCES = %D%/fuzz-userdb.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_userdb_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_userdb_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_auth_SOURCES = %D%/fuzz-auth.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_auth_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_auth_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_ref_SOURCES = %D%/fuzz-ref.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ref_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_ref_LDFLAGS = $(FUZZ_LINK)

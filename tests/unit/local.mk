@@ -13,6 +13,7 @@ UNIT_TESTS = \
 	%D%/test-net-auth \
 	%D%/test-net-header \
 	%D%/test-net-layout \
+	%D%/test-net-loop \
 	%D%/test-oci-ref
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
@@ -39,6 +40,8 @@ tests_unit_test_net_header_SOURCES = %D%/test-net-header.c
 tests_unit_test_net_header_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c
 tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c
+tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 tests_unit_test_image_layers_SOURCES = %D%/test-image-layers.c %D%/tarbuild.c %D%/tarbuild.h
