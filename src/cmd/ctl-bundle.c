@@ -101,7 +101,10 @@ int ctl_bundle(int argc, char **argv)
 		"bootseerctl bundle REF DIR [OPTION]...",
 		"Makes DIR a runtime bundle of a converted image: config.json from the image's\n"
 		"config, and an empty rootfs, which the runtime fills.\n",
-		options, BS_ARRAY_LEN(options), 2, 2
+		options,
+		BS_ARRAY_LEN(options),
+		2,
+		2
 	};
 	struct bs_error err = BS_ERROR_INIT;
 	struct bs_ref ref = { 0 };

@@ -181,8 +181,12 @@ static int convert(struct options *o, const struct bs_ref *src, const struct bs_
 	bs_auto(repo) struct bs_repo *from = NULL, *to = NULL;
 	struct bs_progress progress;
 	const struct bs_convert_watch watch = { on_begin, on_progress, on_note, &progress };
-	struct bs_convert c = { .ref = ref, .platforms = &o->platforms, .jobs = o->jobs,
-				.level = (int)o->level, .tmp = o->tmp, .watch = &watch };
+	struct bs_convert c = { .ref = ref,
+				.platforms = &o->platforms,
+				.jobs = o->jobs,
+				.level = (int)o->level,
+				.tmp = o->tmp,
+				.watch = &watch };
 	struct bs_converted_list list;
 	int r;
 
@@ -239,7 +243,10 @@ int ctl_image_convert(int argc, char **argv)
 		"Converts an image for lazy loading and puts it, with its stub image, into DST.\n"
 		"SRC: docker://HOST/NAME[:TAG|@DIGEST], oci:DIR[:TAG], or rootfs:DIR.\n"
 		"DST: docker://HOST/NAME[:TAG] or oci:DIR[:TAG].\n",
-		options, BS_ARRAY_LEN(options), 2, 2
+		options,
+		BS_ARRAY_LEN(options),
+		2,
+		2
 	};
 	struct bs_error err = BS_ERROR_INIT;
 	struct bs_ref src = { 0 }, dst = { 0 };

@@ -37,10 +37,10 @@ static void look_done(struct look *l)
 }
 
 #define autolook __attribute__((cleanup(look_done))) struct look
-#define PLATFORM_OPTION(L)                                                                   \
-	{                                                                                    \
-		"platform", 0, BS_OPTION_TEXT, &(L)->platform, "P",                          \
-			"of an image for several (default: this machine's)"                  \
+#define PLATFORM_OPTION(L)                                                                         \
+	{                                                                                          \
+		"platform", 0, BS_OPTION_TEXT, &(L)->platform, "P",                                \
+			"of an image for several (default: this machine's)"                        \
 	}
 
 /* Options and REF, then the repository; -1: go on, else the exit code. */
@@ -175,7 +175,10 @@ int ctl_image_info(int argc, char **argv)
 		"bootseerctl image info REF [OPTION]...",
 		"Shows what a converted image consists of. REF: the original's tag, the stub's\n"
 		"tag or the artifact's digest.\n",
-		options, BS_ARRAY_LEN(options), 1, 1
+		options,
+		BS_ARRAY_LEN(options),
+		1,
+		1
 	};
 	bs_auto(image) struct bs_image *i = NULL;
 	bs_autofree char *platform = NULL;
@@ -237,8 +240,11 @@ int ctl_image_verify(int argc, char **argv)
 	};
 	const struct bs_usage usage = {
 		"bootseerctl image verify REF [OPTION]...",
-		"Fetches all parts of a converted image and proves every frame.\n", options,
-		BS_ARRAY_LEN(options), 1, 1
+		"Fetches all parts of a converted image and proves every frame.\n",
+		options,
+		BS_ARRAY_LEN(options),
+		1,
+		1
 	};
 	bs_auto(image) struct bs_image *i = NULL;
 	struct bs_error err = BS_ERROR_INIT;
@@ -338,7 +344,10 @@ int ctl_image_ls(int argc, char **argv)
 		"bootseerctl image ls REPOSITORY [OPTION]...",
 		"Lists the tags of a repository (docker://HOST/NAME or oci:DIR), what each is,\n"
 		"and the artifact of those that are converted.\n",
-		options, BS_ARRAY_LEN(options), 1, 1
+		options,
+		BS_ARRAY_LEN(options),
+		1,
+		1
 	};
 	struct bs_error err = BS_ERROR_INIT;
 	int r = look_begin(&l, &usage, argc, argv);

@@ -77,7 +77,8 @@ static int open_registry(struct ctl_net *n, const struct bs_ref *ref, struct bs_
 			 struct bs_error *err)
 {
 	static struct bs_strv names;
-	struct bs_registry_options o = { .tls_verify = n->tls_verify, .plain_http = n->plain_http,
+	struct bs_registry_options o = { .tls_verify = n->tls_verify,
+					 .plain_http = n->plain_http,
 					 .credentials = credentials };
 
 	if (!n->loop) {

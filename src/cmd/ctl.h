@@ -49,12 +49,12 @@ struct ctl_net {
 	struct bs_loop *loop; /* made when a registry is first opened */
 };
 #define CTL_NET_INIT ((struct ctl_net){ .tls_verify = true })
-#define CTL_NET_OPTIONS(N)                                                                   \
-	{ "tls-verify", 0, BS_OPTION_BOOL, &(N)->tls_verify, "BOOL",                         \
-	  "check the registry's certificate (default true)" },                               \
-	{                                                                                    \
-		"plain-http", 0, BS_OPTION_FLAG, &(N)->plain_http, NULL,                     \
-			"speak HTTP, not HTTPS, with registries"                             \
+#define CTL_NET_OPTIONS(N)                                                                         \
+	{ "tls-verify",	    0,	    BS_OPTION_BOOL,                                                \
+	  &(N)->tls_verify, "BOOL", "check the registry's certificate (default true)" },           \
+	{                                                                                          \
+		"plain-http", 0, BS_OPTION_FLAG, &(N)->plain_http, NULL,                           \
+			"speak HTTP, not HTTPS, with registries"                                   \
 	}
 void ctl_net_done(struct ctl_net *n);
 #define ctl_autonet __attribute__((cleanup(ctl_net_done))) struct ctl_net

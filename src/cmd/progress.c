@@ -70,7 +70,8 @@ static void draw(struct bs_progress *p, uint64_t now)
 	bar = (unsigned int)snprintf(NULL, 0, "%s%s", p->what, text) + 4;
 	if (p->total && bar + 10 < width) {
 		bar = BS_MIN(width - bar, 40u);
-		full = (unsigned int)((double)bar * BS_MIN(1.0, (double)p->done / (double)p->total));
+		full = (unsigned int)((double)bar *
+				      BS_MIN(1.0, (double)p->done / (double)p->total));
 		fputs(" [", stderr);
 		for (unsigned int i = 0; i < bar; i++)
 			fputc(i < full ? '#' : '.', stderr);

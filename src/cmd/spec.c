@@ -138,7 +138,8 @@ int ctl_spec_make(const struct bs_json *config, const struct bs_user *user, cons
 	if (r < 0)
 		return r;
 	if (dir && dir[0] && dir[0] != '/')
-		return bs_fail(err, -EINVAL, "the image's WorkingDir '%.200s' is not absolute", dir);
+		return bs_fail(err, -EINVAL, "the image's WorkingDir '%.200s' is not absolute",
+			       dir);
 	r = set_process(bs_json_get(spec, "process"), c, user);
 	if (r == 0)
 		r = set_annotations(spec, c, image);

@@ -63,7 +63,7 @@ static void job_done(struct job *j)
 }
 
 #define autojob __attribute__((cleanup(job_done))) struct job
-#define JOB_INIT(C)                                                                          \
+#define JOB_INIT(C)                                                                                \
 	((struct job){ .c = (C), .packed = BS_PACKED_INIT, .lock = PTHREAD_MUTEX_INITIALIZER })
 
 /* --- telling --------------------------------------------------------------------------------- */
@@ -159,16 +159,22 @@ static int make_source(struct job *j, const struct bs_document *d, size_t i,
 	const struct bs_link *l = &d->links[i];
 	char text[BS_DIGEST_TEXT_LEN];
 
-	*s = (struct bs_layer_source){ .repo = j->c->src, .digest = l->d.digest,
-				       .size = l->d.size, .media_type = l->media_type,
-				       .spool_dir = j->c->tmp, .progress = more, .cookie = j };
+	*s = (struct bs_layer_source){ .repo = j->c->src,
+				       .digest = l->d.digest,
+				       .size = l->d.size,
+				       .media_type = l->media_type,
+				       .spool_dir = j->c->tmp,
+				       .progress = more,
+				       .cookie = j };
 	s->name = bs_strf("layer %zu of %zu (%.19s)", i + 1, d->n,
 			  bs_digest_text(&l->d.digest, text));
 	if (!s->name)
 		return bs_fail_errno(err, -ENOMEM, "layers");
 	if (!bs_json_is(id, BS_JSON_STRING) || bs_digest_parse(id->text, id->len, &s->diff_id) < 0)
-		return bs_fail(err, -EBADMSG, "config: rootfs.diff_ids[%zu] is no sha256 digest", i);
-	return bs_layer_media_type(l->media_type, err) < 0 ? bs_error_context(err, "%s", s->name) : 0;
+		return bs_fail(err, -EBADMSG, "config: rootfs.diff_ids[%zu] is no sha256 digest",
+			       i);
+	return bs_layer_media_type(l->media_type, err) < 0 ? bs_error_context(err, "%s", s->name)
+							   : 0;
 }
 
 static int read_layers(struct job *j, const struct bs_document *d, struct bs_error *err)
@@ -190,10 +196,9 @@ static int read_layers(struct job *j, const struct bs_document *d, struct bs_err
 	}
 	j->out.layers_bytes = bytes;
 	if (r == 0)
-		r = bs_spool_check_space(j->c->tmp,
-					 bytes > UINT64_MAX / (GROWTH + 2) ? UINT64_MAX
-									   : bytes * (GROWTH + 2),
-					 err);
+		r = bs_spool_check_space(
+			j->c->tmp,
+			bytes > UINT64_MAX / (GROWTH + 2) ? UINT64_MAX : bytes * (GROWTH + 2), err);
 	if (r == 0) {
 		begin(j, BS_CONVERT_READ, bytes);
 		j->n_layers = d->n;
@@ -217,8 +222,11 @@ static int read_rootfs(struct job *j, struct bs_error *err)
 
 static int pack(struct job *j, struct bs_error *err)
 {
-	struct bs_pack_options o = { .jobs = j->c->jobs, .level = j->c->level, .tmp = j->c->tmp,
-				     .progress = more, .cookie = j };
+	struct bs_pack_options o = { .jobs = j->c->jobs,
+				     .level = j->c->level,
+				     .tmp = j->c->tmp,
+				     .progress = more,
+				     .cookie = j };
 	int r;
 
 	begin(j, BS_CONVERT_PACK, j->nodes.bytes);
@@ -284,7 +292,8 @@ static int put_stub(struct job *j, const char *tag, struct bs_error *err)
 		const char *c;
 		char *m;
 	} repository = { .c = j->c->dst_repository };
-	struct bs_marker marker = { .artifact = j->a.digest, .repository = repository.m,
+	struct bs_marker marker = { .artifact = j->a.digest,
+				    .repository = repository.m,
 				    .stub_of = j->a.has_subject ? j->a.subject.digest
 								: j->a.digest };
 	struct bs_stub s;
@@ -293,8 +302,9 @@ static int put_stub(struct job *j, const char *tag, struct bs_error *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < s.left_out.n; i++)
-		note(j, "the content of this volume is too large for the stub image, new volumes "
-			"made from it will be empty: ",
+		note(j,
+		     "the content of this volume is too large for the stub image, new volumes "
+		     "made from it will be empty: ",
 		     s.left_out.v[i]);
 	r = bs_repo_put_blob_mem(j->c->dst, &s.layer_digest, s.layer, s.layer_len, err);
 	if (r == 0)
@@ -439,14 +449,15 @@ static int convert_index(const struct bs_convert *c, const struct bs_manifest *m
 	return bs_convert_put_index(c, m, d, list, err);
 }
 
-int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret,
-		   struct bs_error *err)
+int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	struct bs_converted_list list = { 0 };
 	bs_automanifest m = { 0 };
 	bs_autodocument d = { 0 };
 	int r;
 
+	err = err ? err : &own;
 	if (c->rootfs) {
 		r = convert_rootfs(c, &list, err);
 	} else {

@@ -51,8 +51,8 @@ struct bs_convert {
 	const char *dst_repository; /* what the marker says */
 	const char *stub_tag;
 	unsigned int jobs;
-	int level;	 /* zstd; 0: the default */
-	const char *tmp; /* NULL: as bs_spool_dir */
+	int level;			      /* zstd; 0: the default */
+	const char *tmp;		      /* NULL: as bs_spool_dir */
 	const struct bs_convert_watch *watch; /* may be NULL */
 };
 
@@ -62,7 +62,7 @@ struct bs_converted {
 	bool has_source;
 	struct bs_digest source, artifact, stub;
 	uint64_t artifact_size, stub_size; /* of the manifests */
-	uint64_t layers_bytes; /* of the original's blobs */
+	uint64_t layers_bytes;		   /* of the original's blobs */
 	uint64_t files_bytes, shared_bytes, data_bytes, tree_bytes, table_bytes;
 	uint32_t entries, frames;
 };
@@ -73,8 +73,7 @@ struct bs_converted_list {
 	struct bs_digest stub; /* what the tag is: a manifest or an index */
 };
 
-int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret,
-		   struct bs_error *err);
+int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret, struct bs_error *err);
 void bs_converted_list_done(struct bs_converted_list *l);
 
 #endif

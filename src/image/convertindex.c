@@ -84,9 +84,11 @@ int bs_convert_put_index(const struct bs_convert *c, const struct bs_manifest *m
 			 const struct bs_document *d, struct bs_converted_list *list,
 			 struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_autobuf artifacts = BS_BUF_INIT(BS_MANIFEST_MAX), stubs = BS_BUF_INIT(BS_MANIFEST_MAX);
 	int r = write_index(list, m, d->media_type, &artifacts);
 
+	err = err ? err : &own;
 	if (r == 0)
 		r = write_index(list, NULL, NULL, &stubs);
 	if (r < 0)

@@ -136,12 +136,14 @@ static int from_document(struct bs_repo *repo, const struct bs_manifest *m, cons
 int bs_artifact_find(struct bs_repo *repo, const char *ref, const char *platform,
 		     struct bs_artifact *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_automanifest m = { 0 };
 	struct bs_error first = BS_ERROR_INIT, unused;
 	struct bs_digest digest;
 	struct bs_artifact a;
 	int r = bs_repo_get_manifest(repo, ref, &m, &first);
 
+	err = err ? err : &own;
 	/* where only the converted form is, the original's tag or digest still means it */
 	if (r == -ENOENT && bs_digest_parse(ref, strlen(ref), &digest) == 0 &&
 	    from_referrers(repo, &digest, platform, ret, &unused) == 0)
@@ -153,8 +155,7 @@ int bs_artifact_find(struct bs_repo *repo, const char *ref, const char *platform
 			r = 0;
 	}
 	if (r < 0) {
-		if (err)
-			*err = first;
+		*err = first;
 		return r;
 	}
 	r = from_document(repo, &m, platform, &a, err);

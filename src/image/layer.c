@@ -504,6 +504,7 @@ static int parse(struct reader *rd, bool packed, struct bs_error *err)
 int bs_layer_parse(const char *name, bs_layer_input *input, void *cookie, bool packed,
 		   const char *spool_dir, struct bs_layer **ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_auto(layer) struct bs_layer *l = calloc(1, sizeof(*l));
 	bs_autofree uint8_t *window = malloc(WINDOW_SIZE);
 	auto_archive *raw = archive_read_new(), *tar = archive_read_new();
@@ -512,6 +513,7 @@ int bs_layer_parse(const char *name, bs_layer_input *input, void *cookie, bool p
 	};
 	int r;
 
+	err = err ? err : &own;
 	rd.hash = bs_sha256_new();
 	if (l)
 		l->name = strdup(name);

@@ -119,14 +119,16 @@ static int socket_pair(int fds[2])
 
 int bs_layer_fetch(const struct bs_layer_source *src, struct bs_layer **ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_auto(layer) struct bs_layer *l = NULL;
 	struct fetch f = { .src = src };
 	struct input in;
-	int packed = bs_layer_media_type(src->media_type, err);
 	const void *unused;
 	pthread_t thread;
-	int fds[2], r;
+	int fds[2], packed, r;
 
+	err = err ? err : &own;
+	packed = bs_layer_media_type(src->media_type, err);
 	if (packed < 0)
 		return bs_error_context(err, "%s", src->name);
 	r = socket_pair(fds);
@@ -147,9 +149,8 @@ int bs_layer_fetch(const struct bs_layer_source *src, struct bs_layer **ret, str
 	(void)bs_close(in.fd);
 	(void)pthread_join(thread, NULL);
 	if (f.result < 0 && f.result != -EPIPE) {
-		if (err)
-			*err = f.err;
-		return err ? bs_error_context(err, "%s", src->name) : f.result;
+		*err = f.err;
+		return bs_error_context(err, "%s", src->name);
 	}
 	if (r < 0)
 		return r;

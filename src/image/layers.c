@@ -159,7 +159,7 @@ static int explain(const struct bs_layer *l, size_t i, int r, struct bs_error *e
 {
 	const struct bs_layer_entry *e = &l->entries[i];
 
-	if (err && err->code == 0) {
+	if (err->code == 0) {
 		if (r == -ENOTDIR)
 			bs_fail(err, -EINVAL, "a part of its path is no directory");
 		else if (r == -ELOOP)
@@ -169,15 +169,16 @@ static int explain(const struct bs_layer *l, size_t i, int r, struct bs_error *e
 		else
 			bs_fail_errno(err, r, "cannot be added");
 	}
-	return err ? bs_error_context(err, "%s: entry %zu '%.200s'", l->name, i + 1, e->path) : r;
+	return bs_error_context(err, "%s: entry %zu '%.200s'", l->name, i + 1, e->path);
 }
 
 int bs_layers_apply(struct bs_nodes *t, struct bs_layer *l, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	int r;
 
-	if (err)
-		*err = BS_ERROR_INIT;
+	err = err ? err : &own;
+	*err = BS_ERROR_INIT;
 	for (size_t i = 0; i < l->n; i++) {
 		const struct bs_layer_entry *e = &l->entries[i];
 

@@ -70,7 +70,7 @@ struct bs_node {
 
 struct bs_nodes {
 	struct bs_node *root;
-	uint32_t n; /* names */
+	uint32_t n;	/* names */
 	uint64_t bytes; /* of the files; each inode once */
 };
 

@@ -63,8 +63,7 @@ static int open_parts(struct bs_image *i, struct bs_error *err)
 				  BS_CONFIG_MAX, &i->config, err);
 	if (r < 0)
 		return r;
-	if (i->table->blob_blocks != i->tree->blob_blocks ||
-	    i->table->data_len != i->a.data.size)
+	if (i->table->blob_blocks != i->tree->blob_blocks || i->table->data_len != i->a.data.size)
 		return bs_fail(err, -EBADMSG, "tree, table and data do not belong together");
 	return 0;
 }
@@ -72,9 +71,11 @@ static int open_parts(struct bs_image *i, struct bs_error *err)
 int bs_image_open(struct bs_repo *repo, const struct bs_artifact *a, struct bs_image **ret,
 		  struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_auto(image) struct bs_image *i = calloc(1, sizeof(*i));
 	int r;
 
+	err = err ? err : &own;
 	if (!i)
 		return bs_fail_errno(err, -ENOMEM, "image");
 	i->repo = bs_repo_ref(repo);
@@ -165,13 +166,16 @@ static void range_done(struct bs_range *rg)
 	pthread_mutex_unlock(&w->lock);
 }
 
-static int read_range(struct bs_image *i, uint64_t off, size_t len, void *buf,
-		      struct bs_error *err)
+static int read_range(struct bs_image *i, uint64_t off, size_t len, void *buf, struct bs_error *err)
 {
 	for (unsigned int attempt = 1;; attempt++) {
 		struct wait w = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
-		struct bs_range rg = { .blob = i->a.data.digest, .off = off, .len = len,
-				       .buf = buf, .lane = BS_LANE_DEMAND, .done = range_done,
+		struct bs_range rg = { .blob = i->a.data.digest,
+				       .off = off,
+				       .len = len,
+				       .buf = buf,
+				       .lane = BS_LANE_DEMAND,
+				       .done = range_done,
 				       .cookie = &w };
 
 		bs_repo_read(i->repo, &rg);
@@ -210,7 +214,8 @@ static int read_content(struct bs_image *i, const struct bs_tree_entry *e, char 
 			struct bs_error *err)
 {
 	bs_auto(framer) struct bs_framer *f = bs_framer_new(0);
-	bs_autofree uint8_t *frame = malloc(BS_FRAME_BYTES_MAX), *packed = malloc(BS_FRAME_DATA_MAX);
+	bs_autofree uint8_t *frame = malloc(BS_FRAME_BYTES_MAX),
+			    *packed = malloc(BS_FRAME_DATA_MAX);
 	uint64_t have = UINT64_MAX;
 
 	if (!f || !frame || !packed)
@@ -237,12 +242,14 @@ static int read_content(struct bs_image *i, const struct bs_tree_entry *e, char 
 int bs_image_read_text(struct bs_image *i, const char *path, size_t max, char **ret,
 		       struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	const struct bs_tree_entry *e = NULL;
 	bs_autofree char *text = NULL;
 	int64_t at = bs_image_lookup(i, path);
 	size_t len = 0;
 	int r;
 
+	err = err ? err : &own;
 	if (at >= 0)
 		e = inode_of(i->tree, (uint32_t)at);
 	if (e && S_ISREG(e->mode))
@@ -302,8 +309,11 @@ static int verify_sink(void *cookie, const void *data, size_t len)
 int bs_image_verify(struct bs_image *i, void (*progress)(void *cookie, uint64_t bytes),
 		    void *cookie, struct bs_error *err)
 {
-	struct verify v = { .i = i, .f = bs_framer_new(0), .packed = malloc(BS_FRAME_DATA_MAX),
-			    .blocks = malloc(BS_FRAME_BYTES_MAX), .progress = progress,
+	struct verify v = { .i = i,
+			    .f = bs_framer_new(0),
+			    .packed = malloc(BS_FRAME_DATA_MAX),
+			    .blocks = malloc(BS_FRAME_BYTES_MAX),
+			    .progress = progress,
 			    .cookie = cookie };
 	int r;
 

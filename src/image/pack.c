@@ -422,11 +422,13 @@ static int finish(struct packer *p, struct bs_packed *out, struct bs_error *err)
 int bs_pack(struct bs_nodes *t, const struct bs_pack_options *o, struct bs_packed *ret,
 	    struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	__attribute__((cleanup(packer_done))) struct packer p = { .o = o };
 	bs_auto(spool) struct bs_spool *data = NULL;
 	struct bs_packed out = BS_PACKED_INIT;
 	int r;
 
+	err = err ? err : &own;
 	bs_samefile_init(&p.same);
 	p.framer = bs_framer_new(1);
 	p.piece = malloc(BS_FRAME_BYTES_MAX);

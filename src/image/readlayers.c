@@ -21,9 +21,9 @@ struct pool {
 	struct bs_layer **layers; /* [i] is the pool's until done[i], then the caller's */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
-	size_t next;	 /* lock */
-	bool *done;	 /* lock */
-	int result;	 /* lock; the first failure */
+	size_t next;	     /* lock */
+	bool *done;	     /* lock */
+	int result;	     /* lock; the first failure */
 	struct bs_error err; /* lock */
 };
 
@@ -80,8 +80,11 @@ static int apply_all(struct pool *p, struct bs_nodes *t, struct bs_error *err)
 int bs_layers_read(const struct bs_layer_source *sources, size_t n, unsigned int jobs,
 		   struct bs_nodes *t, struct bs_layer **ret, struct bs_error *err)
 {
-	struct pool p = { .sources = sources, .n = n, .layers = ret,
-			  .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+	struct pool p = { .sources = sources,
+			  .n = n,
+			  .layers = ret,
+			  .lock = PTHREAD_MUTEX_INITIALIZER,
+			  .cond = PTHREAD_COND_INITIALIZER };
 	pthread_t threads[JOBS_MAX];
 	unsigned int started = 0;
 	int r = 0;

@@ -386,6 +386,7 @@ int bs_rootfs_read(const char *dir, struct bs_nodes *t, struct bs_spool *spool,
 		   void (*progress)(void *cookie, uint64_t bytes), void *cookie,
 		   struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	struct reader rd = {
 		.t = t, .spool = spool, .progress = progress, .cookie = cookie, .fd = -EBADF
 	};
@@ -393,6 +394,7 @@ int bs_rootfs_read(const char *dir, struct bs_nodes *t, struct bs_spool *spool,
 	void *l;
 	int r;
 
+	err = err ? err : &own;
 	bs_map_init(&rd.links);
 	rd.buf = malloc(PIECE);
 	r = rd.buf ? read_root(&rd, dir, err) : bs_fail_errno(err, -ENOMEM, "buffer");

@@ -240,9 +240,12 @@ static int make(struct bs_nodes *t, const struct bs_json *config, const struct b
 int bs_stub_make(struct bs_nodes *t, const struct bs_json *config, const struct bs_artifact *a,
 		 const struct bs_marker *marker, struct bs_stub *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	struct bs_stub s = { 0 };
-	int r = make(t, config, a, marker, &s, err);
+	int r;
 
+	err = err ? err : &own;
+	r = make(t, config, a, marker, &s, err);
 	if (r < 0) {
 		bs_stub_done(&s);
 		return bs_error_context(err, "stub image");

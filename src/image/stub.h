@@ -37,7 +37,8 @@ struct bs_stub {
 	struct bs_strv left_out; /* volumes whose content is too large */
 };
 
-/* Once for a tree: it marks nodes. config: the image's. subject of a says which image it is the stub of. */
+/* Once for a tree: it marks nodes. config: the image's. subject of a says which image it is the
+ * stub of. */
 int bs_stub_make(struct bs_nodes *t, const struct bs_json *config, const struct bs_artifact *a,
 		 const struct bs_marker *marker, struct bs_stub *ret, struct bs_error *err);
 void bs_stub_done(struct bs_stub *s);

@@ -181,8 +181,7 @@ static int put_marker(struct writer *w, const char *marker, size_t len, struct b
 }
 
 /* Depth first; volumes are small, and so is the depth that a C stack must bear. */
-static int put_tree(struct writer *w, struct bs_node *dir, unsigned int depth,
-		    struct bs_error *err)
+static int put_tree(struct writer *w, struct bs_node *dir, unsigned int depth, struct bs_error *err)
 {
 	bs_autofree struct bs_node **v = NULL;
 	size_t n, len = w->path.len;
@@ -259,12 +258,14 @@ static int compress(const struct bs_buf *tar, struct bs_buf *out, struct bs_erro
 	return r;
 }
 
-int bs_stubtar_write(struct bs_nodes *t, const char *marker, size_t marker_len,
-		     struct bs_buf *out, struct bs_digest *ret_diff_id, struct bs_error *err)
+int bs_stubtar_write(struct bs_nodes *t, const char *marker, size_t marker_len, struct bs_buf *out,
+		     struct bs_digest *ret_diff_id, struct bs_error *err)
 {
 	bs_autobuf tar = BS_BUF_INIT(TAR_MAX);
-	struct writer w = { .a = archive_write_new(), .e = archive_entry_new(),
-			    .path = BS_BUF_INIT(1u << 20), .piece = malloc(PIECE) };
+	struct writer w = { .a = archive_write_new(),
+			    .e = archive_entry_new(),
+			    .path = BS_BUF_INIT(1u << 20),
+			    .piece = malloc(PIECE) };
 	int r;
 
 	bs_map_init(&w.first);

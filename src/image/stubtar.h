@@ -13,7 +13,7 @@ struct bs_error;
 struct bs_nodes;
 
 /* out: gzip. Names at BS_MARKER_PATH in the tree itself are left out. */
-int bs_stubtar_write(struct bs_nodes *t, const char *marker, size_t marker_len,
-		     struct bs_buf *out, struct bs_digest *ret_diff_id, struct bs_error *err);
+int bs_stubtar_write(struct bs_nodes *t, const char *marker, size_t marker_len, struct bs_buf *out,
+		     struct bs_digest *ret_diff_id, struct bs_error *err);
 
 #endif

@@ -4,6 +4,14 @@ UNIT_TESTS =
 UNIT_TESTS = \
 	%D%/test-base-json \
 	%D%/test-base-text \
+	%D%/test-ctl-msg \
+	%D%/test-image-artifact \
+	%D%/test-image-erofs \
+	%D%/test-image-frames \
+	%D%/test-image-layers \
+	%D%/test-image-pack \
+	%D%/test-image-stub \
+	%D%/test-image-tree \
 	%D%/test-net-auth \
 	%D%/test-net-header \
 	%D%/test-net-layout \
@@ -86,4 +94,15 @@ tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 AM_CFLAGS += $(CMOCKA_CFLAGS)
+tests_unit_test_image_layers_SOURCES = %D%/test-image-layers.c %D%/tarbuild.c %D%/tarbuild.h
+tests_unit_test_image_layers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_image_layers_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c
+tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_pack_SOURCES = %D%/test-image-pack.c %D%/tarbuild.c
+tests_unit_test_image_pack_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_image_pack_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+tests_unit_test_image_stub_SOURCES = %D%/test-image-stub.c %D%/tarbuild.c
+tests_unit_test_image_stub_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_unit_test_image_stub_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 endif
