@@ -32,7 +32,7 @@ enum bs_msg_type {
 	BS_MSG_RELEASE, /* CONTAINER */
 	BS_MSG_STATUS,	/* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
-	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH */
+	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	/* between supervisor and worker */
 	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
@@ -47,7 +47,7 @@ enum bs_msg_type {
 	BS_MSG_DROP, /* NAME */
 	BS_MSG_KEPT, /* keeper to a new supervisor: NAME + fd; without NAME: that was all */
 	BS_MSG_QUIT, /* end, on purpose */
-	/* from a mounter child to the supervisor: RESULT, TEXT or fd of the mount */
+	/* from a child to the supervisor: RESULT, TEXT or fd of the mount */
 	BS_MSG_MOUNTED,
 	BS_MSG_TYPE_MAX
 };

@@ -199,6 +199,9 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 		if (!forward(s, c, m, COMPLETE_WAIT_NS))
 			clients_reply(s, c, m->id, -EAGAIN, "no worker is ready, try again");
 		break;
+	case BS_MSG_UNPACK:
+		unpacks_request(s, c, m);
+		break;
 	case BS_MSG_UPGRADE:
 		workers_stop(s);
 		clients_reply(s, c, m->id, 0, NULL);
@@ -255,6 +258,7 @@ void clients_sweep(struct super *s)
 		if (!c->gone)
 			continue;
 		mounts_client_gone(s, c);
+		unpacks_client_gone(s, c);
 		bs_list_for_each(fit, &s->forwarded) {
 			struct forwarded *f = bs_list_entry(fit, struct forwarded, all);
 

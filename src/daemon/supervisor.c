@@ -99,6 +99,10 @@ static int open_cache(struct super *s, struct bs_error *err)
 	s->images_fd = bs_mkdir_open(cache, "images", 0700);
 	if (s->images_fd < 0)
 		return bs_fail_errno(err, s->images_fd, "make '%s/images'", s->conf->cache_dir);
+	/* what is unpacked is root's alone: it holds set-user-ID programs */
+	s->unpacked_fd = bs_mkdir_open(cache, "unpacked", 0700);
+	if (s->unpacked_fd < 0 && s->unpacked_fd != -EROFS)
+		return bs_fail_errno(err, s->unpacked_fd, "make '%s/unpacked'", s->conf->cache_dir);
 	if (fchown(s->images_fd, pw->pw_uid, pw->pw_gid) < 0 && errno != EROFS)
 		return bs_fail_errno(err, -errno, "give '%s/images' to '%s'", s->conf->cache_dir,
 				     s->conf->user);
@@ -170,6 +174,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->leases);
 	bs_list_init(&s->children);
 	bs_list_init(&s->forwarded);
+	bs_list_init(&s->unpacks);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");

@@ -47,10 +47,16 @@ struct image {
 	struct bs_artifact artifact;
 	struct bs_table *table;
 	struct bs_timeline tl; /* of the start that prepared it */
-	atomic_bool read_marked, fetch_marked, completing;
+	atomic_bool read_marked, fetch_marked;
 	_Atomic uint64_t reads, fetched_bytes;
-	void (*done)(void *cookie, int result); /* of the completion that runs */
-	void *done_cookie;
+	bool completing;	     /* guarded by bs_images.lock */
+	struct waiter *waiters;      /* for the completion; guarded by bs_images.lock */
+};
+
+struct waiter {
+	struct waiter *next;
+	void (*done)(void *cookie, int result);
+	void *cookie;
 };
 
 struct bs_images {
@@ -353,11 +359,21 @@ struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node)
 	return found;
 }
 
-int bs_image_open_metadata(struct bs_image *i)
+static int open_file(struct bs_image *i, const char *name)
 {
-	int fd = openat(((struct image *)i)->dirfd, METADATA, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(((struct image *)i)->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int bs_image_open_metadata(struct bs_image *i)
+{
+	return open_file(i, METADATA);
+}
+
+int bs_image_open_tree(struct bs_image *i)
+{
+	return open_file(i, "tree");
 }
 
 /* --- preparing ------------------------------------------------------------------------------------ */
@@ -395,6 +411,13 @@ static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timel
 	return 0;
 }
 
+static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
+{
+	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
+
+	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
+}
+
 static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
 			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
 {
@@ -411,7 +434,8 @@ static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint
 	if (tree->blob_blocks != blob_blocks)
 		return bs_fail(err, -EBADMSG, "tree and table speak of blobs of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
-	return write_metadata(dirfd, tree, tl, err);
+	r = publish(dirfd, "tree", bytes, a->tree.size, err);
+	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
 }
 
 static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
@@ -439,13 +463,6 @@ static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struc
 		return bs_fail(err, -EBADMSG, "frame table and manifest speak of data of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
 	return 0;
-}
-
-static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
-{
-	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
-
-	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
 }
 
 static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, struct bs_repo *repo,
@@ -554,25 +571,54 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 static void completed(void *cookie, int result)
 {
 	struct image *i = cookie;
+	struct bs_images *im = i->of;
+	struct waiter *w, *next;
 
 	if (result == 0)
 		bs_timeline_mark(&i->tl, BS_MARK_LAST_FRAME, bs_clock_ns(), NULL);
-	atomic_store(&i->completing, false);
-	if (i->done)
-		i->done(i->done_cookie, result);
+	if (result == 0 && im->o.completed)
+		im->o.completed(im->o.cookie, &i->pub.digest);
+	(void)pthread_mutex_lock(&im->lock);
+	i->completing = false;
+	w = i->waiters;
+	i->waiters = NULL;
+	(void)pthread_mutex_unlock(&im->lock);
+	for (; w; w = next) {
+		next = w->next;
+		w->done(w->cookie, result);
+		free(w);
+	}
 }
 
 int bs_image_complete(struct bs_image *pub, void (*done)(void *cookie, int result), void *cookie)
 {
 	struct image *i = (struct image *)pub;
-	bool idle = false;
+	struct bs_images *im = i->of;
+	struct waiter *w = done ? malloc(sizeof(*w)) : NULL;
+	bool start;
+	int r = 0;
 
-	if (bs_blob_complete(pub->blob) ||
-	    !atomic_compare_exchange_strong(&i->completing, &idle, true))
-		return -EALREADY;
-	i->done = done;
-	i->done_cookie = cookie;
-	return bs_fill_complete(i->of->o.fill, pub->blob, pub->origin, completed, i);
+	if (done && !w)
+		return -ENOMEM;
+	if (bs_blob_complete(pub->blob)) {
+		free(w);
+		if (done)
+			done(cookie, 0);
+		return 0;
+	}
+	(void)pthread_mutex_lock(&im->lock);
+	if (w) {
+		*w = (struct waiter){ .next = i->waiters, .done = done, .cookie = cookie };
+		i->waiters = w;
+	}
+	start = !i->completing;
+	i->completing = true;
+	(void)pthread_mutex_unlock(&im->lock);
+	if (start)
+		r = bs_fill_complete(im->o.fill, pub->blob, pub->origin, completed, i);
+	if (r < 0)
+		completed(i, r); /* tells the waiters, ours among them */
+	return 0;
 }
 
 void bs_image_note_read(struct bs_image *pub)

@@ -7,6 +7,7 @@
  * An entry's files, beside those of cache/blob.h, each published whole:
  *   manifest    the artifact's manifest, as its digest says
  *   table       the frame table
+ *   tree        compressed, as it came, for unpacking
  *   meta-1.erofs  written here from the tree; its name changes with our writer
  *   sources     where the data was last said to be, one a line
  * An entry is prepared when all are there; the metadata is published last.
@@ -45,6 +46,8 @@ struct bs_images_options {
 	struct bs_fill *fill;
 	bs_open_source_fn *open_source;
 	void (*event)(void *cookie, const char *text); /* a line for the log */
+	/* The image is complete now: at most once for each time it became so. Any thread. */
+	void (*completed)(void *cookie, const struct bs_digest *digest);
 	void *cookie;
 };
 
@@ -76,7 +79,12 @@ struct bs_image *bs_images_by_name(struct bs_images *im, const char *name);
 /* A read-only descriptor of the image's metadata. */
 int bs_image_open_metadata(struct bs_image *i);
 
-/* Starts completing the image, unless that goes on already or is done. */
+int bs_image_open_tree(struct bs_image *i); /* and of its compressed tree */
+
+/*
+ * Completes the image: done (NULL: nobody waits) is called when it is, at once if it is
+ * already, else on any thread. -ENOMEM: nothing was started.
+ */
 int bs_image_complete(struct bs_image *i, void (*done)(void *cookie, int result), void *cookie);
 
 /* To be called for each read that the kernel asks for. */

@@ -187,7 +187,7 @@ kill_often() {
 	node_start
 	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
 	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 1
-	umount -l "$BST_ROOT/m"
+	node_detach "$BST_ROOT/m"
 	node_stop
 	entry=$(echo "$BST_CACHE"/images/*)
 	# the bitmap says present, the bytes never reached the disk; the end is cut off
@@ -218,7 +218,7 @@ kill_often() {
 	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 4
 	[ "$(node_status .served.cache.unstored_frames)" -gt 0 ]
 	[ "$(node_status .served.cache.failed_reads)" = 0 ]
-	umount -l "$BST_ROOT/m"
+	node_detach "$BST_ROOT/m"
 	node_stop
 }
 
