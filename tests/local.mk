@@ -1,7 +1,7 @@
 include tests/unit/local.mk
+include tests/lib/local.mk
 include tests/bench/local.mk
 include tests/fuzz/local.mk
-include tests/lib/local.mk
 
 EXTRA_DIST += %D%/lib %D%/integration %D%/unit/cache-model.h
 dist_check_SCRIPTS += %D%/layering.sh %D%/headers.sh %D%/sizes.sh %D%/forbidden.sh

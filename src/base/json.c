@@ -491,7 +491,8 @@ int bs_json_parse(const char *what, const char *text, size_t len, size_t max,
 	} else {
 		if (rd.error)
 			r = rd.error;
-		count_lines(text, yajl_get_bytes_consumed(h), &line, &column);
+		/* at the end yajl counts a space that it puts there itself */
+		count_lines(text, BS_MIN(yajl_get_bytes_consumed(h), len), &line, &column);
 		(void)bs_fail(err, r, "%s: not acceptable JSON at line %zu, column %zu: %s", what,
 			      line, column, rd.why ? rd.why : "syntax error");
 	}

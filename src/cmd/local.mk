@@ -5,3 +5,17 @@ bootseer_LDADD = $(SHIM_LIBS)
 sbin_PROGRAMS += bootseerd
 bootseerd_SOURCES = %D%/bootseerd.c
 bootseerd_LDADD = $(DAEMON_LIBS)
+bin_PROGRAMS += bootseerctl
+bootseerctl_SOURCES = \
+	%D%/bootseerctl.c \
+	%D%/ctl-bundle.c \
+	%D%/ctl-convert.c \
+	%D%/ctl-doctor.c \
+	%D%/ctl-image.c \
+	%D%/ctl-status.c \
+	%D%/ctl-timeline.c \
+	%D%/ctl.c %D%/ctl.h \
+	%D%/options.c %D%/options.h \
+	%D%/progress.c %D%/progress.h \
+	%D%/spec.c %D%/spec.h
+bootseerctl_LDADD = $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)

@@ -76,7 +76,7 @@ static const struct key keys[] = {
 	KEY_NS("fetch", stall_timeout, "15s", "after which a silent transfer is tried anew"),
 	KEY_NS("fetch", start_wait, "2m", "how long a start waits for an unreachable source"),
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
-	KEY("fetch", BOOL, background, "no", "fetch the rest of an image after the start"),
+	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
 	KEY("fetch", SIZE, background_rate, "0", "bytes per second for that; 0: no limit"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),

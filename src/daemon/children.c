@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "daemon/program.h"
 #include "daemon/super.h"
 
 #define CHILD_FDS_MAX 6u
@@ -43,7 +44,7 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
 		   uint32_t id, struct bs_error *err)
 {
-	const char *argv[] = { "/proc/self/exe", "--role",	role, "--arg",
+	const char *argv[] = { bs_program_path(), "--role",	role, "--arg",
 			       arg,		 "--config", s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;

@@ -22,6 +22,7 @@
 #include "base/spawn.h"
 #include "base/str.h"
 #include "ctl/msg.h"
+#include "daemon/program.h"
 #include "kern/caps.h"
 
 #define KEPT_MAX 1024u		 /* images of a node, and a few */
@@ -115,7 +116,7 @@ static int hand_over(int link)
 /* A new supervisor; the link to it, or -errno. */
 static int start_supervisor(const char *config, struct bs_error *err)
 {
-	const char *argv[] = { "/proc/self/exe", "--role", "supervisor", "--config", config, NULL };
+	const char *argv[] = { bs_program_path(), "--role", "supervisor", "--config", config, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	struct bs_child c;

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "daemon/program.h"
 #include "daemon/super.h"
 
 static void send_name(struct super *s, enum bs_msg_type type, const char *name, int fd)
@@ -94,7 +95,7 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { "/proc/self/exe", "--role", "keeper", "--config", s->config_file,
+	const char *argv[] = { bs_program_path(), "--role", "keeper", "--config", s->config_file,
 			       NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;

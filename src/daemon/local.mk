@@ -8,6 +8,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/kept.c \
 	%D%/leave.c %D%/leave.h \
 	%D%/mounts.c \
+	%D%/program.c %D%/program.h \
 	%D%/sources.c %D%/sources.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \

@@ -175,7 +175,9 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 		return bs_fail_errno(err, -errno, "epoll");
 	if ((r = open_directories(s, err)) < 0 || (r = set_up_signals(s, err)) < 0)
 		return r;
-	r = bs_caps_limit(BS_ROLE_SUPERVISOR);
+	r = bs_caps_bound(BS_ROLE_SUPERVISOR);
+	if (r == 0 || r == -EPERM) /* a supervisor may be root with less than all */
+		r = bs_caps_limit(BS_ROLE_SUPERVISOR);
 	if (r < 0)
 		return bs_fail_errno(err, r, "drop capabilities");
 	r = o->keeper_link >= 0 ? kept_adopt(s, o->keeper_link, err) : first_start(s, err);

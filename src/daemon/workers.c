@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/program.h"
 #include "daemon/super.h"
 #include "kern/fusedev.h"
 
@@ -211,7 +212,7 @@ static void socket_ready(struct super *s, struct watch *w, uint32_t events)
 
 static int spawn_worker(struct super *s, int theirs, struct bs_error *err)
 {
-	const char *argv[] = { "/proc/self/exe", "--role", "worker", "--config", s->config_file,
+	const char *argv[] = { bs_program_path(), "--role", "worker", "--config", s->config_file,
 			       NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 

@@ -61,10 +61,13 @@ static int read_artifact(const struct bs_document *d, struct bs_artifact *a, str
 
 int bs_artifact_parse(const struct bs_manifest *m, struct bs_artifact *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_autodocument d = { 0 };
 	struct bs_artifact a = { .digest = m->digest };
-	int r = bs_document_parse(m, &d, err);
+	int r;
 
+	err = err ? err : &own;
+	r = bs_document_parse(m, &d, err);
 	if (r == 0)
 		r = read_artifact(&d, &a, err);
 	if (r < 0)
@@ -183,12 +186,15 @@ static int read_marker(const struct bs_json *v, struct bs_marker *m, struct bs_e
 
 int bs_marker_parse(const char *text, size_t len, struct bs_marker *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	bs_auto(json) struct bs_json *v = NULL;
 	struct bs_marker m = { 0 };
-	int r = bs_json_parse("marker", text, len, BS_MARKER_MAX, &v, err);
+	int r;
 
+	err = err ? err : &own;
+	r = bs_json_parse("marker", text, len, BS_MARKER_MAX, &v, err);
 	if (r == -EINVAL || r == -E2BIG)
-		r = err ? (err->code = -EBADMSG) : -EBADMSG;
+		r = err->code = -EBADMSG;
 	if (r < 0)
 		return r;
 	r = read_marker(v, &m, err);

@@ -111,7 +111,7 @@ static int parse(const struct bs_manifest *m, struct bs_document *d, struct bs_e
 	uint64_t version;
 
 	if (r == -EINVAL)
-		r = err ? (err->code = -EBADMSG) : -EBADMSG;
+		r = err->code = -EBADMSG;
 	if (r < 0)
 		return r;
 	if (bs_json_u64(bs_json_get(d->json, "schemaVersion"), &version) < 0)
@@ -132,9 +132,12 @@ static int parse(const struct bs_manifest *m, struct bs_document *d, struct bs_e
 
 int bs_document_parse(const struct bs_manifest *m, struct bs_document *ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	struct bs_document d = { 0 };
-	int r = parse(m, &d, err);
+	int r;
 
+	err = err ? err : &own;
+	r = parse(m, &d, err);
 	if (r < 0) {
 		bs_document_done(&d);
 		return r;

@@ -78,21 +78,29 @@ static int read_frames(struct bs_table *t, const uint8_t *data, struct bs_error 
 	return 0;
 }
 
+static struct bs_table *new_table(uint32_t n_frames)
+{
+	struct bs_table *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->n_frames = n_frames;
+	t->frames = malloc((n_frames + (size_t)1) * sizeof(*t->frames));
+	return t->frames ? t : bs_table_free(t);
+}
+
 int bs_table_read(const void *data, size_t len, struct bs_table **ret, struct bs_error *err)
 {
-	bs_auto(table) struct bs_table *t = calloc(1, sizeof(*t));
+	bs_auto(table) struct bs_table *t = NULL;
 	struct bs_disk_table h = { 0 };
 	int r;
 
-	if (!t)
-		return bs_fail(err, -ENOMEM, "table: out of memory");
 	memcpy(&h, data, BS_MIN(len, sizeof(h)));
 	r = read_head(&h, len, err);
 	if (r < 0)
 		return r;
-	t->n_frames = le32toh(h.n_frames);
-	t->frames = malloc((t->n_frames + (size_t)1) * sizeof(*t->frames));
-	if (!t->frames)
+	t = new_table(le32toh(h.n_frames));
+	if (!t)
 		return bs_fail(err, -ENOMEM, "table: out of memory");
 	r = read_frames(t, (const uint8_t *)data + sizeof(h), err);
 	if (r < 0)

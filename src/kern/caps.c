@@ -49,6 +49,17 @@ uint64_t bs_caps_of(enum bs_role role)
 	return set;
 }
 
+int bs_caps_bound(enum bs_role role)
+{
+	const uint64_t keep = bs_caps_of(role);
+
+	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++) {
+		if (!(keep >> c & 1) && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 int bs_caps_limit(enum bs_role role)
 {
 	const uint64_t keep = bs_caps_of(role);
@@ -61,10 +72,7 @@ int bs_caps_limit(enum bs_role role)
 		cap_flag_value_t have = CAP_CLEAR;
 
 		(void)cap_get_flag(now, c, CAP_PERMITTED, &have);
-		if (!(keep >> c & 1)) {
-			if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0 && errno != EPERM)
-				r = -errno;
-		} else if (have == CAP_SET) {
+		if (keep >> c & 1 && have == CAP_SET) {
 			(void)cap_set_flag(want, CAP_PERMITTED, 1, &c, CAP_SET);
 			(void)cap_set_flag(want, CAP_EFFECTIVE, 1, &c, CAP_SET);
 		}

@@ -14,10 +14,12 @@ enum bs_role { BS_ROLE_SUPERVISOR, BS_ROLE_WORKER, BS_ROLE_KEEPER, BS_ROLE_MAX }
 /* Bit n: capability n (linux/capability.h). */
 uint64_t bs_caps_of(enum bs_role role);
 
+/* Leaves the role's capabilities in the bounding set. Needs CAP_SETPCAP in effect; -EPERM else. */
+int bs_caps_bound(enum bs_role role);
+
 /*
- * Leaves the role's capabilities (those of them that we have) in the permitted,
- * effective and bounding sets and none in the inheritable and ambient ones. Needs
- * CAP_SETPCAP for the bounding set; without it that one stays. 0 or -errno.
+ * Leaves the role's capabilities (those of them that we have) in the permitted and
+ * effective sets and none in the inheritable and ambient ones. 0 or -errno.
  */
 int bs_caps_limit(enum bs_role role);
 

@@ -25,16 +25,16 @@ int bs_sandbox_enter_worker(uid_t uid, gid_t gid, pid_t parent, struct bs_error 
 {
 	int r;
 
-	/* capabilities first stay over the change of user, so that the bounding set can go */
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
-		return bs_fail_errno(err, -errno, "keep capabilities");
+	r = bs_caps_bound(BS_ROLE_WORKER);
+	if (r < 0)
+		return bs_fail_errno(err, r, "empty the bounding set");
 	r = become(uid, gid);
 	if (r < 0)
 		return bs_fail_errno(err, r, "become user %u, group %u", uid, gid);
 	r = bs_caps_limit(BS_ROLE_WORKER);
 	if (r < 0)
 		return bs_fail_errno(err, r, "drop capabilities");
-	if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return bs_fail_errno(err, -errno, "set no_new_privs");
 	if (parent) {
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)

@@ -6,8 +6,9 @@
  *
  *   1. the caller opens, or is handed, all that needs privilege: /dev/fuse, the cache
  *      directory, the control socket
- *   2. supplementary groups dropped, group and user become the unprivileged ones
- *   3. all capabilities dropped, from the bounding set too
+ *   2. the bounding set emptied; supplementary groups dropped, group and user become the
+ *      unprivileged ones
+ *   3. all capabilities dropped
  *   4. no_new_privs: no exec gives anything back
  *   5. dies with its parent (the kernel forgets that wish at step 2, so it comes here)
  *   6. not dumpable: nobody of the same user may trace it

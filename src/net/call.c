@@ -84,7 +84,12 @@ static int on_head(struct bs_http *h)
 {
 	struct bs_call *c = BS_CONTAINER_OF(h, struct bs_call, http);
 
-	return is_good(h->status) && c->head ? c->head(c) : 0;
+	if (is_good(h->status))
+		return c->head ? c->head(c) : 0;
+	/* a 416 may name the whole blob's length, and then come with a few bytes and hang */
+	if (h->status == 416 || (h->length != UINT64_MAX && h->length > DRAIN_MAX))
+		return BS_HTTP_ENOUGH;
+	return 0;
 }
 
 static int on_data(struct bs_http *h, const void *data, size_t len)

@@ -218,16 +218,18 @@ static int parse_registry(const char *shown, char *text, struct bs_ref *ref, str
 	}
 	if (!ref->host)
 		return bs_fail(err, -ENOMEM, "out of memory");
-	if (!name_ok(text))
-		return bs_fail(err, -EINVAL,
-			       "'%s': '%s' is no repository name (at most %d of a-z 0-9, single . "
-			       "_ or - between them, parts divided by '/')",
-			       shown, text, NAME_MAX_LEN);
 	if (bs_streq(ref->host, "docker.io") && !strchr(text, '/'))
 		ref->name = bs_strf("library/%s", text);
 	else
 		ref->name = bs_strf("%s", text);
-	return ref->name ? 0 : bs_fail(err, -ENOMEM, "out of memory");
+	if (!ref->name)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	if (!name_ok(ref->name))
+		return bs_fail(err, -EINVAL,
+			       "'%s': '%s' is no repository name (at most %d of a-z 0-9, single . "
+			       "_ or - between them, parts divided by '/')",
+			       shown, text, NAME_MAX_LEN);
+	return 0;
 }
 
 static int parse_dir(const char *shown, char *text, struct bs_ref *ref, struct bs_error *err)

@@ -1,6 +1,20 @@
 # One target a parser of foreign bytes. With --enable-fuzzers they are libFuzzer programs;
 # else fuzz-main.c replays the files of tests/fuzz/corpus/TARGET in `make check`.
 ALL_FUZZERS =
+ALL_FUZZERS = \
+	%D%/fuzz-frame \
+	%D%/fuzz-json \
+	%D%/fuzz-table \
+	%D%/fuzz-tree \
+	%D%/fuzz-msg \
+	%D%/fuzz-layer \
+	%D%/fuzz-manifest \
+	%D%/fuzz-marker \
+	%D%/fuzz-userdb
+	%D%/fuzz-auth \
+	%D%/fuzz-header \
+	%D%/fuzz-json \
+	%D%/fuzz-ref
 if FUZZERS
 FUZZ_DRIVER =
 FUZZ_LINK = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -58,3 +72,47 @@ check_PROGRAMS += $(ALL_FUZZERS)
 dist_check_SCRIPTS += %D%/replay.sh
 TESTS += %D%/replay.sh
 EXTRA_DIST += %D%/corpus
+
+tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
+tests_fuzz_fuzz_json_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_msg_SOURCES = %D%/fuzz-msg.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_msg_LDADD = $(CTL_LIBS)
+tests_fuzz_fuzz_msg_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_frame_SOURCES = %D%/fuzz-frame.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_frame_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_frame_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_table_SOURCES = %D%/fuzz-table.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_table_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_table_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_tree_SOURCES = %D%/fuzz-tree.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_tree_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_tree_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_layer_SOURCES = %D%/fuzz-layer.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_layer_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_layer_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_manifest_SOURCES = %D%/fuzz-manifest.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_manifest_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_manifest_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_marker_SOURCES = %D%/fuzz-marker.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_marker_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_marker_LDFLAGS = $(FUZZ_LINK)
+
+tests_fuzz_fuzz_userdb_SOURCES = %D%/fuzz-userdb.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_userdb_LDADD = $(IMAGE_LIBS)
+tests_fuzz_fuzz_userdb_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_auth_SOURCES = %D%/fuzz-auth.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_auth_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_auth_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
+tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
+tests_fuzz_fuzz_ref_SOURCES = %D%/fuzz-ref.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ref_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_ref_LDFLAGS = $(FUZZ_LINK)

@@ -10,3 +10,6 @@ tests_lib_bst_acquire_LDADD = $(CTL_LIBS) $(KERN_LIBS)
 check_PROGRAMS += %D%/repotool
 tests_lib_repotool_SOURCES = %D%/repotool.c
 tests_lib_repotool_LDADD = $(NET_LIBS) $(OCI_LIBS)
+check_PROGRAMS += %D%/tree2erofs
+tests_lib_tree2erofs_SOURCES = %D%/tree2erofs.c
+tests_lib_tree2erofs_LDADD = $(IMAGE_LIBS)

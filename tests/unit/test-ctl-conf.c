@@ -40,7 +40,7 @@ static void test_defaults(void **state)
 	assert_string_equal(c.run_dir, "/run/bootseer");
 	assert_int_equal(c.connections, 8);
 	assert_true(c.keep_mounts_ns == 600 * BS_NS_PER_S);
-	assert_true(c.autostart && c.allow_annotations && !c.background);
+	assert_true(c.autostart && c.allow_annotations && c.background);
 	assert_int_equal(c.fallback, BS_FALLBACK_UNPACK);
 	assert_int_equal(c.allow_registries.n, 1);
 	assert_int_equal(c.allow_dirs.n, 0);

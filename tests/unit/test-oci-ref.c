@@ -92,6 +92,7 @@ static const char *const bad[] = {
 	"r.example/a:t t",
 	"r.example/a:" A127 "aa",
 	"r.example/" A127 A127 "aa",
+	A127 A64 A16 A16 A16 "aaaaaaaaa", /* 248 and "library/" */
 	"r.example/a@",
 	"r.example/a@sha256:",
 	"r.example/a@sha256:" HEX "0",

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* bootseerctl timeline ID: one container's start as a list of bars. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cmd/ctl.h"
+#include "ctl/conf.h"
+
+#define FILE_MAX (4u << 20)
+#define LINE_MAX_BYTES 8192u
+#define EVENTS_MAX 4096u
+#define BAR 40u
+
+struct event {
+	char name[32];
+	char program[32];
+	char text[160];
+	uint64_t start_ns, end_ns; /* equal: a mark */
+	uint64_t bytes;
+};
+
+struct timeline {
+	struct event *events;
+	size_t n, cap;
+	uint64_t wall_ns, boot_ns; /* of the clock line */
+};
+
+static uint64_t number(const struct bs_json *v, const char *key)
+{
+	uint64_t n = 0;
+
+	(void)bs_json_u64(bs_json_get(v, key), &n);
+	return n;
+}
+
+static void copy_text(char *to, size_t size, const struct bs_json *v, const char *key)
+{
+	const char *s = bs_json_str(bs_json_get(v, key));
+
+	(void)snprintf(to, size, "%s", s ? s : "");
+}
+
+/* A line that is no event of ours is passed over: the file only tells, nothing depends on it. */
+static int read_line(struct timeline *t, const char *line, size_t len)
+{
+	bs_auto(json) struct bs_json *v = NULL;
+	const char *kind;
+	struct event *e;
+
+	if (t->n == EVENTS_MAX || bs_json_parse("line", line, len, LINE_MAX_BYTES, &v, NULL) < 0)
+		return 0;
+	kind = bs_json_str(bs_json_get(v, "event"));
+	if (kind && bs_streq(kind, "clock")) {
+		t->wall_ns = number(v, "wall_ns");
+		t->boot_ns = number(v, "boot_ns");
+		return 0;
+	}
+	if (!kind || (!bs_streq(kind, "span") && !bs_streq(kind, "mark")))
+		return 0;
+	if (bs_grow(&t->events, &t->cap, t->n + 1, sizeof(*t->events)) < 0)
+		return -ENOMEM;
+	e = &t->events[t->n++];
+	*e = (struct event){ .bytes = number(v, "bytes") };
+	e->start_ns = number(v, bs_streq(kind, "span") ? "start_ns" : "at_ns");
+	e->end_ns = bs_streq(kind, "span") ? number(v, "end_ns") : e->start_ns;
+	copy_text(e->name, sizeof(e->name), v, "name");
+	copy_text(e->program, sizeof(e->program), v, "program");
+	copy_text(e->text, sizeof(e->text), v, "text");
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	/* what contains comes before what is contained */
+	return x->end_ns > y->end_ns ? -1 : x->end_ns < y->end_ns;
+}
+
+static void bar(const struct event *e, uint64_t from, uint64_t span, char out[BAR + 1])
+{
+	size_t a = (size_t)((e->start_ns - from) * (BAR - 1) / span);
+	size_t z = (size_t)((e->end_ns - from) * (BAR - 1) / span);
+
+	memset(out, ' ', BAR);
+	out[BAR] = '\0';
+	for (size_t i = a; i <= z && i < BAR; i++)
+		out[i] = '=';
+	if (e->start_ns == e->end_ns)
+		out[a < BAR ? a : BAR - 1] = '*';
+}
+
+/* Marks of a completion that came long after would flatten everything else: the bars end with the spans and the first marks. */
+static uint64_t last_end(const struct timeline *t)
+{
+	uint64_t end = 0;
+
+	for (size_t i = 0; i < t->n; i++) {
+		if (!bs_streq(t->events[i].name, "last-frame") && !bs_streq(t->events[i].name, "delete"))
+			end = BS_MAX(end, t->events[i].end_ns);
+	}
+	return end;
+}
+
+static void show(struct timeline *t, const char *id)
+{
+	char when[BS_CLOCK_RFC3339_LEN], line[BAR + 1], at[16], took[16];
+	uint64_t from, end;
+
+	if (t->n == 0) {
+		(void)printf("%s: nothing is recorded\n", id);
+		return;
+	}
+	qsort(t->events, t->n, sizeof(*t->events), by_start);
+	from = t->events[0].start_ns;
+	end = BS_MAX(last_end(t), from + 1);
+	(void)printf("%s  %s\n", id, bs_clock_rfc3339(t->wall_ns + (from - t->boot_ns), when));
+	for (size_t i = 0; i < t->n; i++) {
+		struct event e = t->events[i];
+
+		e.end_ns = BS_MIN(e.end_ns, end);
+		e.start_ns = BS_MIN(e.start_ns, end);
+		bar(&e, from, end - from, line);
+		e = t->events[i];
+		(void)printf("%9s |%s| %-13s %9s", bs_clock_human(e.start_ns - from, at, sizeof(at)),
+			     line, e.name,
+			     e.start_ns == e.end_ns ?
+				     "" :
+				     bs_clock_human(e.end_ns - e.start_ns, took, sizeof(took)));
+		if (e.bytes)
+			(void)printf("  %" PRIu64 " bytes", e.bytes);
+		(void)printf("%s%s\n", e.text[0] ? "  " : "", e.text);
+	}
+}
+
+static int read_timeline(const char *run_dir, const char *id, char **ret, struct bs_error *err)
+{
+	bs_autofree char *name = bs_strf("timeline/%s.jsonl", id);
+	bs_autofd int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (!name || !bs_path_name_ok(id, strlen(id)))
+		return bs_fail(err, -EINVAL, "'%s' is no container id", id);
+	if (dir < 0)
+		return bs_fail_errno(err, -errno, "open run directory '%s'", run_dir);
+	r = bs_read_file_at(dir, name, O_NOFOLLOW, FILE_MAX, ret, NULL);
+	if (r == -ENOENT)
+		return bs_fail(err, r, "no timeline of '%s' in '%s'", id, run_dir);
+	return r < 0 ? bs_fail_errno(err, r, "read '%s/%s'", run_dir, name) : 0;
+}
+
+int ctl_timeline(int argc, char **argv)
+{
+	const char *config = NULL, *id = NULL;
+	bool json = false;
+	const struct bs_option options[] = {
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "configuration, see bootseer.conf(5)" },
+		{ "json", 0, BS_OPTION_FLAG, &json, NULL, "the recorded lines as they are" },
+	};
+	const struct bs_usage usage = {
+		.synopsis = "bootseerctl timeline ID [OPTION]...",
+		.text = "Shows where the time of a container's start went.",
+		.options = options,
+		.n_options = BS_ARRAY_LEN(options),
+		.min_args = 1,
+		.max_args = 1,
+	};
+	bs_autofree char *text = NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	struct timeline t = { 0 };
+	struct bs_conf conf;
+	unsigned int n;
+	int r = bs_options_parse(&usage, argc, argv, &id, &n, &err);
+
+	if (r != 0)
+		return ctl_usage(&usage, r, &err);
+	if (bs_conf_read(config, &conf, &err) < 0)
+		return ctl_fail(&err);
+	r = read_timeline(conf.run_dir, id, &text, &err);
+	bs_conf_done(&conf);
+	if (r < 0)
+		return ctl_fail(&err);
+	if (json) {
+		(void)fputs(text, stdout);
+		return 0;
+	}
+	for (const char *line = text; *line && r == 0; line += strspn(line, "\n")) {
+		size_t len = strcspn(line, "\n");
+
+		r = read_line(&t, line, len);
+		line += len;
+	}
+	show(&t, id);
+	free(t.events);
+	return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * bootseerctl's subcommands. Each gets its own words (argv[0] is its name) and
+ * returns the exit code: 0, 1 after a failure that it has said, 2 for wrong usage.
+ */
+#ifndef BS_CMD_CTL_H
+#define BS_CMD_CTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cmd/options.h"
+#include "oci/ref.h"
+
+struct bs_error;
+struct bs_loop;
+struct bs_repo;
+
+struct ctl_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary; /* at most 50 columns */
+};
+
+int ctl_image(int argc, char **argv);
+int ctl_image_convert(int argc, char **argv);
+int ctl_image_info(int argc, char **argv);
+int ctl_image_ls(int argc, char **argv);
+int ctl_image_verify(int argc, char **argv);
+int ctl_bundle(int argc, char **argv);
+int ctl_status(int argc, char **argv);
+int ctl_upgrade(int argc, char **argv);
+int ctl_timeline(int argc, char **argv);
+int ctl_doctor(int argc, char **argv);
+
+/* Runs the command that argv[1] names; prefix ("bootseerctl image") is for messages and help. */
+int ctl_dispatch(const char *prefix, const struct ctl_command *commands, size_t n, int argc,
+		 char **argv);
+
+/* Says what is wrong with the words; 2. r > 0: help was shown; 0. */
+int ctl_usage(const struct bs_usage *u, int r, const struct bs_error *err);
+/* Says what failed; 1. */
+int ctl_fail(const struct bs_error *err);
+
+/* How to reach repositories: the options that all commands with a REF have. */
+struct ctl_net {
+	bool tls_verify, plain_http;
+	struct bs_loop *loop; /* made when a registry is first opened */
+};
+#define CTL_NET_INIT ((struct ctl_net){ .tls_verify = true })
+#define CTL_NET_OPTIONS(N)                                                                         \
+	{ "tls-verify",	    0,	    BS_OPTION_BOOL,                                                \
+	  &(N)->tls_verify, "BOOL", "check the registry's certificate (default true)" },           \
+	{                                                                                          \
+		"plain-http", 0, BS_OPTION_FLAG, &(N)->plain_http, NULL,                           \
+			"speak HTTP, not HTTPS, with registries"                                   \
+	}
+void ctl_net_done(struct ctl_net *n);
+#define ctl_autonet __attribute__((cleanup(ctl_net_done))) struct ctl_net
+
+/* create: an OCI layout directory is made when it is not there. */
+int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,
+		  struct bs_error *err);
+
+#endif

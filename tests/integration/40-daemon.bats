@@ -1,0 +1,234 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
+# 40-daemon.bats: supervisor, keeper and worker: served bytes are right, whoever dies.
+# timeout: 1500
+# test-timeout: 400
+
+load ../lib/common.bash
+load ../lib/netns.bash
+load ../lib/registry.bash
+load ../lib/images.bash
+load ../lib/node.bash
+
+setup() {
+	bst_setup
+}
+
+teardown() {
+	bst_teardown
+}
+
+readers=${BATS_TEST_DIRNAME:?}/../lib/readers.py
+
+# tree_image MIB: $BST_ROOT/tree, its sums, and the layout $BST_ROOT/image made of it.
+tree_image() {
+	node_tree "$BST_ROOT/tree" "$1" 7
+	python3 "$readers" sums "$BST_ROOT/tree" >"$BST_ROOT/sums"
+	convert "rootfs:$BST_ROOT/tree" "oci:$BST_ROOT/image:latest" --level 1
+}
+
+# slow_registry RATE: a registry behind a link, with the converted tree in it.
+slow_registry() {
+	netns_create reg
+	registry_start main --netns reg
+	convert "rootfs:$BST_ROOT/tree" "docker://$REGISTRY/tree:latest" --level 1 --plain-http
+	netns_rate reg "$1"
+}
+
+# kill_often N ROLE...: SIGKILL to one of the roles at random moments.
+kill_often() {
+	local i role pid
+	local n=$1
+	shift
+	for ((i = 0; i < n; i++)); do
+		role=${*:RANDOM%$#+1:1}
+		sleep "0.$((RANDOM % 15 + 10))"
+		pid=$(node_pid "$role" 2>/dev/null) || continue
+		[ "${pid:-0}" -gt 1 ] || continue
+		kill -KILL "$pid" 2>/dev/null || :
+	done
+}
+
+@test "an image is served right, first lazily, complete without FUSE" {
+	tree_image 64
+	node_conf "fetch background = yes"
+	node_start
+	[ "$(node_attach one "$digest" "$BST_ROOT/m1" "oci:$BST_ROOT/image")" = lazy ]
+	python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/sums" 2
+	bst_wait 20 eval '[ "$(node_status ".served.images[0].complete")" = true ]'
+	[ "$(node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image")" = whole ]
+	# natively: the worker may be stopped
+	kill -STOP "$(node_pid worker)"
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 2
+	kill -CONT "$(node_pid worker)"
+	[ "$(node_status '.mounts[0].containers')" = 2 ]
+	node_release one
+	node_release two
+	[ "$(node_status '.mounts[0].containers')" = 0 ]
+}
+
+@test "one mount an image, shared by all that ask at once" {
+	local i pids=()
+	tree_image 16
+	node_conf "fetch background = no"
+	node_start
+	for i in 1 2 3 4 5 6 7 8; do
+		mkdir "$BST_ROOT/m$i"
+		bst_defer umount -l "$BST_ROOT/m$i"
+		"$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" "c$i" "$digest" "$BST_ROOT/m$i" \
+			"oci:$BST_ROOT/image" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	# one superblock: one device number
+	[ "$(for i in 1 2 3 4 5 6 7 8; do stat -c %d "$BST_ROOT/m$i"; done | sort -u | wc -l)" = 1 ]
+	python3 "$readers" check "$BST_ROOT/m5" "$BST_ROOT/sums" 4
+	[ "$(node_status '.mounts[0].containers')" = 8 ]
+}
+
+@test "the worker is shut in, the supervisor keeps only what it needs" {
+	local s
+	node_conf
+	node_start
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	s=/proc/$(node_pid worker)/status
+	[ "$(sed -n 's/^Uid:\t//p' "$s")" = "$(printf '65534\t65534\t65534\t65534')" ]
+	[ "$(sed -n 's/^Groups:[\t ]*//p' "$s")" = "" ]
+	grep -qx 'CapPrm:.0*' "$s"
+	grep -qx 'CapEff:.0*' "$s"
+	grep -qx 'CapBnd:.0*' "$s"
+	grep -qx 'NoNewPrivs:.1' "$s"
+	grep -qx 'Seccomp:.2' "$s"
+	# chown dac_override kill setgid setuid setpcap sys_chroot sys_admin
+	s=/proc/$(node_pid supervisor)/status
+	[ "$((16#$(sed -n 's/^CapEff:\t//p' "$s")))" = $((1 << 0 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 18 | 1 << 21)) ]
+	# the socket is root's
+	[ "$(stat -c %a:%u "$BST_RUN/bootseerd.sock")" = 600:0 ]
+}
+
+@test "kill -9 of the worker 200 times while 8 readers checksum what is being fetched" {
+	tree_image 1024
+	slow_registry 400mbit
+	node_conf "fetch background = no" "fetch plain_http = $REGISTRY"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "docker://$REGISTRY/tree"
+	kill_often 200 worker &
+	killer=$!
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 8
+	# readers that were quicker than the killer read once more, from the daemon again
+	while kill -0 "$killer" 2>/dev/null; do
+		echo 3 >/proc/sys/vm/drop_caches
+		python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 8 2
+	done
+	[ "$(node_status .worker.restarts)" -ge 190 ]
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+}
+
+@test "kill -9 of any one of supervisor, keeper and worker, at random" {
+	tree_image 512
+	slow_registry 400mbit
+	node_conf "fetch background = no" "fetch plain_http = $REGISTRY"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "docker://$REGISTRY/tree"
+	kill_often 60 supervisor keeper worker &
+	killer=$!
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 8
+	wait "$killer"
+	echo 3 >/proc/sys/vm/drop_caches
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 8 2
+	# a new container finds the mount that was kept
+	node_attach two "$digest" "$BST_ROOT/m2" "docker://$REGISTRY/tree"
+	[ "$(stat -c %d "$BST_ROOT/m")" = "$(stat -c %d "$BST_ROOT/m2")" ]
+	[ "$(node_status '.mounts[0].containers')" = 2 ]
+}
+
+@test "all killed at once: new ones start, old reads fail and nothing hangs" {
+	tree_image 64
+	node_conf "fetch background = no"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	# shellcheck disable=SC2046
+	kill -KILL $(node_pids)
+	bst_wait 5 node_gone
+	run timeout 20 cat "$(find "$BST_ROOT/m" -size +900k -type f | head -n 1)"
+	[ "$status" -ne 124 ]
+	[ "$status" -ne 0 ]
+	node_start
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
+}
+
+@test "a new program on disk is what the next worker runs, under load" {
+	tree_image 256
+	slow_registry 400mbit
+	mkdir "$BST_ROOT/bin"
+	cp "$BOOTSEER_BUILDDIR/bootseerd" "$BST_ROOT/bin/bootseerd"
+	node_conf "fetch background = no" "fetch plain_http = $REGISTRY"
+	"$BST_ROOT/bin/bootseerd" --config "$BOOTSEER_CONFIG" --background
+	node_attach one "$digest" "$BST_ROOT/m" "docker://$REGISTRY/tree"
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 8 &
+	reading=$!
+	sleep 1
+	cp "$BOOTSEER_BUILDDIR/bootseerd" "$BST_ROOT/bin/new"
+	printf 'new' >>"$BST_ROOT/bin/new"
+	mv "$BST_ROOT/bin/new" "$BST_ROOT/bin/bootseerd"
+	bootseerctl upgrade
+	bst_wait 5 eval '[ "$(node_status .worker.restarts)" = 1 ] && [ "$(node_status .worker.ready)" = true ]'
+	[ "$(stat -L -c %s "/proc/$(node_pid worker)/exe")" = "$(stat -c %s "$BST_ROOT/bin/bootseerd")" ]
+	wait "$reading"
+}
+
+@test "power loss: stale bits and cut files never give a wrong byte" {
+	local entry
+	tree_image 64
+	node_conf "fetch background = no"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 1
+	umount -l "$BST_ROOT/m"
+	node_stop
+	entry=$(echo "$BST_CACHE"/images/*)
+	# the bitmap says present, the bytes never reached the disk; the end is cut off
+	python3 - "$entry" <<-'P'
+		import os, sys
+		blob = open(sys.argv[1] + "/blob", "r+b")
+		size = os.fstat(blob.fileno()).st_size
+		for at in range(1 << 20, size, 5 << 20):
+		    blob.seek(at)
+		    blob.write(bytes(300000))
+		blob.truncate(size - (3 << 20))
+	P
+	node_start
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
+	[ "$(node_status .served.cache.fetched_frames)" -gt 10 ]
+}
+
+@test "a full cache disk is served from memory" {
+	tree_image 64
+	truncate -s 40M "$BST_ROOT/disk"
+	mkfs.ext4 -q -O ^has_journal "$BST_ROOT/disk"
+	mount -o loop "$BST_ROOT/disk" "$BST_CACHE"
+	bst_defer umount -l "$BST_CACHE"
+	node_conf "fetch background = no"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 4
+	[ "$(node_status .served.cache.unstored_frames)" -gt 0 ]
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	umount -l "$BST_ROOT/m"
+	node_stop
+}
+
+@test "a source that policy does not allow is refused, and named" {
+	tree_image 1
+	node_conf
+	sed -i "s,^allow_dirs.*,allow_dirs = /nowhere," "$BOOTSEER_CONFIG"
+	node_start
+	run node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	[ "$status" = 1 ]
+	[[ $output == *"$BST_ROOT/image"* ]]
+	[[ $output == *allow_dirs* ]]
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* The loop without a registry: timers, order, and the end of all that is under way. */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "net/loop.h"
+#include "net/loop_impl.h"
+#include "net/repo.h"
+
+struct board { /* what callbacks write on */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned int n;
+	int order[64];
+	int result[64];
+	uint64_t at_ns[64];
+	bool blocked; /* signals, as seen on the loop's thread */
+};
+
+#define BOARD_INIT                                                                                 \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER                \
+	}
+
+static void note(struct board *b, int what, int result)
+{
+	sigset_t set;
+
+	(void)pthread_mutex_lock(&b->lock);
+	(void)pthread_sigmask(SIG_BLOCK, NULL, &set);
+	b->blocked = sigismember(&set, SIGTERM) == 1;
+	b->order[b->n] = what;
+	b->result[b->n] = result;
+	b->at_ns[b->n++] = bs_clock_ns();
+	(void)pthread_cond_signal(&b->cond);
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
+static void await(struct board *b, unsigned int n)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	while (b->n < n)
+		(void)pthread_cond_wait(&b->cond, &b->lock);
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
+struct mark {
+	struct board *board;
+	int what;
+};
+
+static void on_timer(void *cookie)
+{
+	const struct mark *m = cookie;
+
+	note(m->board, m->what, 0);
+}
+
+static void timers_come_in_order_and_not_early(void **state)
+{
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	struct mark marks[] = { { &b, 0 }, { &b, 1 }, { &b, 2 }, { &b, 3 } };
+	const uint64_t ms[] = { 60, 20, 40, 20 };
+	uint64_t start;
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	start = bs_clock_ns();
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(bs_loop_after(l, ms[i] * BS_NS_PER_MS, on_timer, &marks[i]), 0);
+	await(&b, 4);
+	assert_int_equal(b.order[0], 1);
+	assert_int_equal(b.order[1], 3);
+	assert_int_equal(b.order[2], 2);
+	assert_int_equal(b.order[3], 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(b.at_ns[i] - start >= ms[b.order[i]] * BS_NS_PER_MS);
+	assert_true(b.blocked);
+}
+
+static void the_end_calls_timers_that_are_not_due(void **state)
+{
+	struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	struct mark m = { &b, 7 };
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	assert_int_equal(bs_loop_after(l, 3600 * BS_NS_PER_S, on_timer, &m), 0);
+	l = bs_loop_free(l);
+	assert_int_equal(b.n, 1);
+}
+
+/* A server that takes connections and says nothing. */
+static int silent_server(char *host, size_t size)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 64), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	(void)snprintf(host, size, "127.0.0.1:%d", ntohs(a.sin_port));
+	return fd;
+}
+
+static void on_range(struct bs_range *rg)
+{
+	note(rg->cookie, (int)rg->off, rg->result);
+}
+
+#define N_RANGES 40
+
+static void start_ranges(struct bs_loop *l, const char *host, struct board *b,
+			 struct bs_range *ranges, char *buf)
+{
+	struct bs_registry_options o = { .loop = l, .plain_http = true, .tls_verify = true };
+	bs_auto(repo) struct bs_repo *r = NULL;
+
+	assert_int_equal(bs_registry_open(&o, host, "a/b", &r, NULL), 0);
+	for (int i = 0; i < N_RANGES; i++) {
+		ranges[i] = (struct bs_range){ .off = (uint64_t)i,
+					       .len = 1,
+					       .buf = buf,
+					       .lane = (enum bs_lane)(i % BS_LANE_MAX),
+					       .done = on_range,
+					       .cookie = b };
+		bs_repo_read(r, &ranges[i]);
+	}
+	/* the readers keep the repository */
+}
+
+static void the_end_cancels_what_runs_and_what_waits(void **state)
+{
+	struct bs_range ranges[N_RANGES];
+	struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	char host[64], buf[1];
+	bs_autofd int fd = silent_server(host, sizeof(host));
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	start_ranges(l, host, &b, ranges, buf);
+	l = bs_loop_free(l);
+	assert_int_equal(b.n, N_RANGES);
+	for (int i = 0; i < N_RANGES; i++)
+		assert_int_equal(b.result[i], -ECANCELED);
+}
+
+static void a_stall_ends_each_and_demand_goes_first(void **state)
+{
+	struct bs_loop_options o = { .stall_timeout_ns = 100 * BS_NS_PER_MS,
+				     .connections_per_host = 4,
+				     .background_parallel = 64 };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct bs_range ranges[N_RANGES];
+	struct bs_loop_stats s;
+	struct board b = BOARD_INIT;
+	char host[64], buf[1];
+	bs_autofd int fd = silent_server(host, sizeof(host));
+	int last_demand = 0, n_others_before = 0;
+
+	assert_int_equal(bs_loop_new(&o, &l, NULL), 0);
+	start_ranges(l, host, &b, ranges, buf);
+	await(&b, N_RANGES);
+	for (int i = 0; i < N_RANGES; i++) {
+		assert_int_equal(b.result[i], -ETIMEDOUT);
+		if (b.order[i] % BS_LANE_MAX == BS_LANE_DEMAND)
+			last_demand = i;
+	}
+	/* others ran only in the first round, before all demand was queued, and in the last */
+	for (int i = 0; i < last_demand; i++)
+		n_others_before += b.order[i] % BS_LANE_MAX != BS_LANE_DEMAND;
+	assert_true(n_others_before <= 6);
+	bs_loop_stats(l, &s);
+	assert_int_equal(s.requests[BS_LANE_DEMAND], (N_RANGES + 2) / BS_LANE_MAX);
+	assert_int_equal(s.failures[BS_LANE_HOT], s.requests[BS_LANE_HOT]);
+	assert_int_equal(s.running[BS_LANE_DEMAND] + s.queued[BS_LANE_DEMAND], 0);
+	assert_true(s.demand_waited > 0);
+}
+
+struct slow {
+	struct bs_task task;
+	struct bs_loop *l;
+	struct board *b;
+};
+
+static void back(struct bs_task *t)
+{
+	struct slow *s = BS_CONTAINER_OF(t, struct slow, task);
+
+	note(s->b, 2, bs_loop_is_self(s->l));
+}
+
+static void slowly(struct bs_task *t)
+{
+	struct slow *s = BS_CONTAINER_OF(t, struct slow, task);
+
+	(void)usleep(50000);
+	note(s->b, 1, bs_loop_is_self(s->l));
+	s->task.fn = back;
+	bs_loop_post(s->l, &s->task);
+}
+
+static void what_blocks_runs_beside_and_the_end_waits_for_it(void **state)
+{
+	struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	struct mark m = { &b, 0 };
+	struct slow s = { .task.fn = slowly, .b = &b };
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	s.l = l;
+	bs_loop_block(l, &s.task);
+	assert_int_equal(bs_loop_after(l, 0, on_timer, &m), 0);
+	l = bs_loop_free(l);
+	assert_int_equal(b.n, 3);
+	assert_int_equal(b.order[0], 0);
+	assert_int_equal(b.order[1], 1);
+	assert_int_equal(b.result[1], 0);
+	assert_int_equal(b.order[2], 2);
+	assert_int_equal(b.result[2], 1);
+}
+
+static void hosts_and_names_that_would_change_a_url_are_refused(void **state)
+{
+	static const char *const bad[][2] = { { "", "a" },	 { "h/x", "a" }, { "h?x", "a" },
+					      { "u@h", "a" },	 { "h", "" },	 { "h", "/a" },
+					      { "h", "a/../b" }, { "h", "a?b" }, { "h", "a#b" },
+					      { "h", "a//b" },	 { "h", "a b" }, { "h\n", "a" } };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct bs_repo *r = NULL;
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(bad); i++) {
+		struct bs_registry_options o = { .loop = l };
+
+		if (bs_registry_open(&o, bad[i][0], bad[i][1], &r, NULL) != -EINVAL)
+			fail_msg("%s %s", bad[i][0], bad[i][1]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT_TEST(timers_come_in_order_and_not_early),
+		UNIT_TEST(the_end_calls_timers_that_are_not_due),
+		UNIT_TEST(the_end_cancels_what_runs_and_what_waits),
+		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
+		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
+		UNIT_TEST(hosts_and_names_that_would_change_a_url_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
