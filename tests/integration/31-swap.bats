@@ -197,18 +197,18 @@ from-image" ]
 	shim_edit "$B" '.root.readonly = true'
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	umount "$B/rootfs"
 	shim_stub "$B/rootfs"
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	rm -rf "$B/rootfs.bootseer"
 	mount --bind -o ro "$BST_ROOT/layers/1" "$B/rootfs"
 	mount -o remount,bind,ro "$B/rootfs"
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	[ ! -e "$B/rootfs.bootseer" ]
 	umount "$B/rootfs"
 	shim_clean

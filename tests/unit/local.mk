@@ -1,27 +1,6 @@
 # One stanza a program, so that two of them seldom meet in a merge.
 if BUILD_TESTS
 UNIT_TESTS =
-UNIT_TESTS = \
-	%D%/test-base-json \
-	%D%/test-base-text \
-	%D%/test-ctl-msg \
-	%D%/test-image-artifact \
-	%D%/test-image-erofs \
-	%D%/test-image-frames \
-	%D%/test-image-layers \
-	%D%/test-image-pack \
-	%D%/test-image-stub \
-	%D%/test-image-tree \
-	%D%/test-net-auth \
-	%D%/test-net-header \
-	%D%/test-net-layout \
-	%D%/test-net-loop \
-	%D%/test-oci-ref
-check_PROGRAMS += $(UNIT_TESTS)
-TESTS += $(UNIT_TESTS)
-
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
-UNIT_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 
 UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
@@ -47,6 +26,10 @@ UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-image-artifact
+tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
+tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-erofs
 tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c %D%/unit.h
 tests_unit_test_image_erofs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib
@@ -55,6 +38,21 @@ tests_unit_test_image_erofs_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-image-frames
 tests_unit_test_image_frames_SOURCES = %D%/test-image-frames.c %D%/unit.h
 tests_unit_test_image_frames_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-layers
+tests_unit_test_image_layers_SOURCES = %D%/test-image-layers.c %D%/tarbuild.c %D%/tarbuild.h %D%/unit.h
+tests_unit_test_image_layers_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_unit_test_image_layers_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-pack
+tests_unit_test_image_pack_SOURCES = %D%/test-image-pack.c %D%/tarbuild.c %D%/unit.h
+tests_unit_test_image_pack_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_unit_test_image_pack_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-image-stub
+tests_unit_test_image_stub_SOURCES = %D%/test-image-stub.c %D%/tarbuild.c %D%/unit.h
+tests_unit_test_image_stub_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_unit_test_image_stub_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-image-tree
 tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c %D%/unit.h
@@ -76,15 +74,16 @@ UNIT_TESTS += %D%/test-net-layout
 tests_unit_test_net_layout_SOURCES = %D%/test-net-layout.c %D%/unit.h
 tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-loop
+tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
+tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h
 tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-oci-ref
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
-tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c
-tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-shim-args
@@ -94,15 +93,4 @@ tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 AM_CFLAGS += $(CMOCKA_CFLAGS)
-tests_unit_test_image_layers_SOURCES = %D%/test-image-layers.c %D%/tarbuild.c %D%/tarbuild.h
-tests_unit_test_image_layers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_test_image_layers_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c
-tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_pack_SOURCES = %D%/test-image-pack.c %D%/tarbuild.c
-tests_unit_test_image_pack_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_test_image_pack_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
-tests_unit_test_image_stub_SOURCES = %D%/test-image-stub.c %D%/tarbuild.c
-tests_unit_test_image_stub_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_unit_test_image_stub_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 endif
