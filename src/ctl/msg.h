@@ -6,7 +6,8 @@
  * BS_MSG_BYTES_MAX bytes, with descriptors beside it (SCM_RIGHTS).
  *
  *   header  magic u32 "BSM1", version u16, type u16, id u32, n_fields u16, zero u16
- *   fields  tag u16, len u32, then len bytes (numbers: 8, little-endian; texts: no NUL)
+ *   fields  tag u16, len u32, then len bytes (numbers: 8, little-endian; texts: no NUL),
+ *           then one NUL that len does not count
  *
  * The reader takes any bytes: bounded, no pointers followed before they are checked.
  */

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +26,7 @@
 #include "ctl/msg.h"
 #include "daemon/broker.h"
 #include "daemon/sources.h"
+#include "daemon/user.h"
 #include "kern/sandbox.h"
 #include "net/loop.h"
 #include "rootfs/blockfs.h"
@@ -344,16 +344,17 @@ static void raise_limits(void)
 static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
 		   struct bs_error *err)
 {
-	const struct passwd *pw;
 	int r = bs_msg_recv(control, start);
+	uid_t uid;
+	gid_t gid;
 
 	if (r < 0 || start->type != BS_MSG_START)
 		return bs_fail(err, -EPROTO, "the supervisor did not say start");
-	pw = getpwnam(conf->user);
-	if (!pw)
-		return bs_fail(err, -ENOENT, "user '%s' ([node] user) does not exist", conf->user);
+	r = bs_worker_user(conf, &uid, &gid, err);
+	if (r < 0)
+		return r;
 	raise_limits();
-	return bs_sandbox_enter_worker(pw->pw_uid, pw->pw_gid, getppid(), err);
+	return bs_sandbox_enter_worker(uid, gid, getppid(), err);
 }
 
 static int start_fill(struct worker *w, struct bs_error *err)

@@ -216,17 +216,19 @@ int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char 
 /* A volatile overlay leaves this directory behind, and no overlay takes the upper then. */
 static int forget_volatile(const struct bs_layers *l, struct bs_error *err)
 {
-	bs_autofd int work = l->work.fd < 0 ? -ENOENT
-					    : bs_path_open_beneath(l->work.fd, "work",
-								   O_RDONLY | O_DIRECTORY, 0);
+	bs_autofd int work = -EBADF;
 	int r;
 
-	if (work == -ENOENT)
+	if (l->work.fd < 0)
 		return 0;
-	r = work < 0 ? work : bs_rmtree(work, "incompat");
-	return r < 0 ? bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
-				     l->work.path)
-		     : 0;
+	work = openat(l->work.fd, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (work < 0 && errno == ENOENT)
+		return 0;
+	r = work < 0 ? -errno : bs_rmtree(work, "incompat");
+	if (r < 0)
+		return bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
+				     l->work.path);
+	return 0;
 }
 
 /* The engine's own again, from the same parts. */
