@@ -16,7 +16,7 @@
 #include "cmd/ctl.h"
 #include "ctl/msg.h"
 
-#define REPLY_MAX 65536u
+#define REPLY_MAX (8u << 20)
 #define WAIT_NS (10 * BS_NS_PER_S)
 
 static uint64_t number(const struct bs_json *v, const char *path)
@@ -132,7 +132,7 @@ static void show(const struct bs_json *v)
 
 static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 {
-	const char *text;
+	bs_autofree char *text = NULL;
 	bs_automsg reply;
 	int r;
 
@@ -140,8 +140,7 @@ static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 	r = ctl_node_call(config, BS_MSG_STATUS, WAIT_NS, &reply, err);
 	if (r < 0)
 		return r;
-	text = bs_msg_text(&reply, BS_TAG_JSON, 0);
-	if (!text)
+	if (bs_msg_long(&reply, BS_TAG_JSON, REPLY_MAX, &text) < 0)
 		return bs_fail(err, -EPROTO, "bootseerd sent no status");
 	return bs_json_parse("the status", text, strlen(text), REPLY_MAX, ret, err);
 }

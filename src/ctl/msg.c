@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 16, "on the wire");
 
+#define LONG_INLINE_MAX 32768u
 #define FIELD_HEAD 6u /* tag u16, len u32 */
 
 void bs_msg_init(struct bs_msg *m, enum bs_msg_type type, uint32_t id)
@@ -92,6 +94,25 @@ int bs_msg_add_fd(struct bs_msg *m, int fd)
 	return 0;
 }
 
+int bs_msg_add_long(struct bs_msg *m, enum bs_msg_tag tag, const char *text)
+{
+	bs_autofd int fd = -EBADF;
+	size_t len = strlen(text);
+	int r;
+
+	if (len <= LONG_INLINE_MAX)
+		return bs_msg_add_text(m, tag, text);
+	fd = bs_memfd("bootseer-message");
+	if (fd < 0)
+		return fd;
+	if ((r = bs_write_full(fd, text, len)) < 0 || (r = bs_memfd_seal(fd)) < 0)
+		return r;
+	/* an empty field says: in the descriptor */
+	if ((r = bs_msg_add_fd(m, fd)) < 0)
+		return r;
+	return bs_msg_add_text(m, tag, "");
+}
+
 /* --- reading ----------------------------------------------------------------------------- */
 
 static const struct bs_msg_field *find(const struct bs_msg *m, enum bs_msg_tag tag, size_t nth)
@@ -124,6 +145,37 @@ int bs_msg_u64(const struct bs_msg *m, enum bs_msg_tag tag, uint64_t *ret)
 	memcpy(&le, f->data, sizeof(le));
 	*ret = le64toh(le);
 	return 0;
+}
+
+int bs_msg_long(struct bs_msg *m, enum bs_msg_tag tag, size_t max, char **ret)
+{
+	const char *text = bs_msg_text(m, tag, 0);
+	bs_autofd int fd = -EBADF;
+	size_t len;
+	int r;
+
+	if (!text)
+		return -ENOENT;
+	if (*text) {
+		*ret = strdup(text);
+		return *ret ? 0 : -ENOMEM;
+	}
+	fd = bs_msg_take_fd(m, 0);
+	if (fd < 0)
+		return fd;
+	/* unsealed, the sender could cut it while we read, or change what we have checked */
+	r = fcntl(fd, F_GET_SEALS);
+	if (r < 0 || !(r & F_SEAL_WRITE) || !(r & F_SEAL_SHRINK))
+		return -EINVAL;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = bs_read_file(fd, max, ret, &len);
+	if (r == 0 && strlen(*ret) != len) {
+		free(*ret);
+		*ret = NULL;
+		r = -EBADMSG;
+	}
+	return r;
 }
 
 int bs_msg_take_fd(struct bs_msg *m, size_t i)

@@ -102,10 +102,14 @@ void bs_msg_done(struct bs_msg *m); /* closes the descriptors */
 int bs_msg_add_text(struct bs_msg *m, enum bs_msg_tag tag, const char *text);
 int bs_msg_add_u64(struct bs_msg *m, enum bs_msg_tag tag, uint64_t v);
 int bs_msg_add_fd(struct bs_msg *m, int fd);
+/* A text of any length: what does not fit well goes beside the message, in a sealed memfd. */
+int bs_msg_add_long(struct bs_msg *m, enum bs_msg_tag tag, const char *text);
 
 /* Reading: NULL / -ENOENT when absent; -EBADMSG for a number of another length. */
 const char *bs_msg_text(const struct bs_msg *m, enum bs_msg_tag tag, size_t nth);
 int bs_msg_u64(const struct bs_msg *m, enum bs_msg_tag tag, uint64_t *ret);
+/* What bs_msg_add_long added, malloc'ed; -ENOENT; -EFBIG over max; -EINVAL not sealed. */
+int bs_msg_long(struct bs_msg *m, enum bs_msg_tag tag, size_t max, char **ret);
 /* Takes descriptor i out of the message; -ENOENT when there is none. */
 int bs_msg_take_fd(struct bs_msg *m, size_t i);
 

@@ -32,6 +32,8 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
+#define PRUNE_EVERY 256u	      /* starts, between two looks at the timelines */
+#define TRIES_MAX 20u		      /* of PREPARE, with a new worker each */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -368,10 +370,16 @@ static void send_prepare(struct super *s, struct held_image *i)
 		(void)workers_send(s, &i->prepare); /* else when a worker is ready */
 }
 
+/* An image that kills worker after worker must not hold up all others. */
 void mounts_send_again(struct super *s)
 {
-	bs_list_for_each(it, &s->images)
-		send_prepare(s, bs_list_entry(it, struct held_image, all));
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		if (i->state == IMAGE_PREPARING && ++i->tries > TRIES_MAX)
+			fail_all(s, i, -EIO, "the worker died again and again over this image");
+		send_prepare(s, i);
+	}
 }
 
 static void start_preparing(struct super *s, struct held_image *i, const struct bs_msg *m,
@@ -389,6 +397,7 @@ static void start_preparing(struct super *s, struct held_image *i, const struct 
 	if (timeline >= 0)
 		(void)bs_msg_add_fd(&i->prepare, timeline);
 	i->state = IMAGE_PREPARING;
+	i->tries = 0;
 	send_prepare(s, i);
 }
 
@@ -431,6 +440,8 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 	}
 	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, &wait_ns);
 	wait_ns = BS_MIN(wait_ns, 3600 * BS_NS_PER_S);
+	if (++s->starts % PRUNE_EVERY == 1)
+		bs_timeline_prune(s->run_fd);
 	i = mounts_get(s, digest, true);
 	a = i ? acquirer_new(s, c, m, container, wait_ns) : NULL;
 	if (!a) {

@@ -56,6 +56,7 @@ struct held_image {
 	bool lazy;	 /* mnt reads through FUSE */
 	bool complete;	 /* the worker said so: the next mount needs no FUSE */
 	uint32_t request; /* of PREPARE */
+	unsigned int tries; /* workers that were asked, and died over it or for another reason */
 	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
 	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
@@ -108,6 +109,7 @@ struct super {
 	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
 	uint32_t next_id;
+	uint64_t starts; /* ACQUIREs so far */
 	bool stop;
 	struct watch signals, listen, keeper, worker;
 	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */

@@ -35,7 +35,7 @@
 
 #define FUSE_THREADS 4u
 #define PREPARE_THREADS 4u
-#define JSON_MAX 49152u /* fits into one message */
+#define JSON_MAX (4u << 20)
 #define SOURCES_MAX 16u
 
 /* A request of the supervisor that waits for a preparing thread. */
@@ -339,7 +339,7 @@ static void reply_status(struct worker *w, uint32_t id)
 		return;
 	}
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
-	(void)bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text));
+	(void)bs_msg_add_long(&m, BS_TAG_JSON, bs_buf_str(&text));
 	bs_broker_send(w->broker, &m);
 }
 
