@@ -103,6 +103,16 @@ void bs_timeline_open(struct bs_timeline *t, int run_dirfd, const char *id, cons
 	put_line(t, w);
 }
 
+void bs_timeline_begin(struct bs_timeline *t, int run_dirfd, const char *id, const char *program)
+{
+	bs_autofree char *path = bs_strf("timeline/%s.jsonl", id);
+
+	/* unlinked, not cut: who still writes to the old one writes to nothing */
+	if (path && bs_path_name_ok(id, strlen(id)))
+		(void)unlinkat(run_dirfd, path, 0);
+	bs_timeline_open(t, run_dirfd, id, program);
+}
+
 void bs_timeline_done(struct bs_timeline *t)
 {
 	t->fd = bs_close(t->fd);

@@ -210,7 +210,7 @@ static int prepare(struct create *c, struct bs_error *err)
 	if (r < 0)
 		return r;
 	clear_stale(c);
-	bs_timeline_open(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
+	bs_timeline_begin(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
 	bs_timeline_span(&c->timeline, BS_SPAN_CONFIG, c->start_ns, c->len, NULL);
 	r = bs_want_resolve(c->conf, c->marker, c->marker_len, c->annot.image,
 			    c->config.annotations, &c->want, err);
