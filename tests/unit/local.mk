@@ -78,6 +78,10 @@ UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-obs-timeline
+tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
+tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h
 tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
