@@ -268,7 +268,7 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int) * BS_MSG_FDS_MAX)];
 };
 
-int bs_msg_send(int sock, struct bs_msg *m)
+static int send_with(int sock, struct bs_msg *m, int flags)
 {
 	union control control = { 0 };
 	struct iovec iov;
@@ -292,11 +292,21 @@ int bs_msg_send(int sock, struct bs_msg *m)
 		memcpy(CMSG_DATA(c), m->fds, sizeof(int) * m->n_fds);
 	}
 	do {
-		n = sendmsg(sock, &mh, MSG_NOSIGNAL);
+		n = sendmsg(sock, &mh, MSG_NOSIGNAL | flags);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EPIPE ? -ECONNRESET : -errno;
 	return 0;
+}
+
+int bs_msg_send(int sock, struct bs_msg *m)
+{
+	return send_with(sock, m, 0);
+}
+
+int bs_msg_send_now(int sock, struct bs_msg *m)
+{
+	return send_with(sock, m, MSG_DONTWAIT);
 }
 
 /* Takes over what came beside the datagram; more than fits is closed. */

@@ -119,6 +119,7 @@ int bs_msg_encode(struct bs_msg *m, const void **ret, size_t *ret_len);
 
 /* -EAGAIN on a non-blocking socket; -ECONNRESET when the other side is gone. */
 int bs_msg_send(int sock, struct bs_msg *m);
+int bs_msg_send_now(int sock, struct bs_msg *m); /* -EAGAIN instead of waiting, on any socket */
 int bs_msg_recv(int sock, struct bs_msg *ret);
 
 #endif

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -20,8 +22,11 @@
 #include "daemon/program.h"
 #include "daemon/super.h"
 
+#define KEEPER_WAIT_MS 1000
+
 static void send_name(struct super *s, enum bs_msg_type type, const char *name, int fd)
 {
+	struct pollfd room = { .fd = s->keeper.fd, .events = POLLOUT };
 	bs_automsg m;
 
 	if (s->keeper.fd < 0)
@@ -31,7 +36,11 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 		(void)bs_msg_add_text(&m, BS_TAG_NAME, name);
 	if (fd >= 0)
 		(void)bs_msg_add_fd(&m, fd);
-	(void)bs_msg_send(s->keeper.fd, &m); /* a keeper that is gone is seen in epoll */
+	/* a keeper that is gone is seen in epoll; one that does not read is as good as gone */
+	if (bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN &&
+	    (poll(&room, 1, KEEPER_WAIT_MS) != 1 ||
+	     bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN))
+		super_kill(&s->keeper_process);
 }
 
 void kept_put(struct super *s, const char *name, int fd)
@@ -86,6 +95,7 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 	super_unwatch(s, w);
 	w->fd = bs_close(w->fd);
+	s->keeper_process.pidfd = bs_close(s->keeper_process.pidfd);
 	if (s->stop)
 		return;
 	bs_log_warning("the keeper died, starting another");
@@ -160,7 +170,8 @@ int kept_adopt(struct super *s, int link, struct bs_error *err)
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-		s->keeper_process.pid = peer.pid; /* it made the pair */
+		s->keeper_process.pid = peer.pid; /* it made the pair, and so is alive now */
+	s->keeper_process.pidfd = (int)syscall(SYS_pidfd_open, s->keeper_process.pid, 0);
 	for (;;) {
 		bs_automsg m;
 		const char *name;

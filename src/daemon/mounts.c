@@ -267,29 +267,6 @@ void mounts_client_gone(struct super *s, struct client *c)
 	}
 }
 
-void mounts_expire(struct super *s, uint64_t now_ns)
-{
-	bs_list_for_each(im, &s->images) {
-		struct held_image *i = bs_list_entry(im, struct held_image, all);
-
-		bs_list_for_each(it, &i->waiting) {
-			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
-
-			if (a->deadline_ns > now_ns)
-				continue;
-			clients_reply(s, a->client, a->id, -ETIMEDOUT,
-				      "the image could not be made ready in time");
-			acquirer_free(a);
-		}
-		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
-		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
-			continue;
-		drop_mount(s, i);
-		bs_list_remove(&i->all);
-		free(i);
-	}
-}
-
 /* --- the way to a mount ------------------------------------------------------------------------- */
 
 static void mounted(struct super *s, struct child *c, struct bs_msg *m)
@@ -366,8 +343,8 @@ void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply
 
 static void send_prepare(struct super *s, struct held_image *i)
 {
-	if (i->state == IMAGE_PREPARING && !bs_list_empty(&i->waiting))
-		(void)workers_send(s, &i->prepare); /* else when a worker is ready */
+	/* a worker that is not ready, or does not read now, gets it later: see mounts_expire */
+	i->sent = workers_send(s, &i->prepare);
 }
 
 /* An image that kills worker after worker must not hold up all others. */
@@ -376,9 +353,12 @@ void mounts_send_again(struct super *s)
 	bs_list_for_each(it, &s->images) {
 		struct held_image *i = bs_list_entry(it, struct held_image, all);
 
-		if (i->state == IMAGE_PREPARING && ++i->tries > TRIES_MAX)
+		if (i->state != IMAGE_PREPARING)
+			continue;
+		if (++i->tries > TRIES_MAX)
 			fail_all(s, i, -EIO, "the worker died again and again over this image");
-		send_prepare(s, i);
+		else
+			send_prepare(s, i);
 	}
 }
 
@@ -453,4 +433,29 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 		grant(s, i, a);
 	else if (i->state == IMAGE_IDLE || i->state == IMAGE_MOUNTED)
 		start_preparing(s, i, m, wait_ns, a->timeline);
+}
+
+void mounts_expire(struct super *s, uint64_t now_ns)
+{
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
+
+		bs_list_for_each(it, &i->waiting) {
+			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+			if (a->deadline_ns > now_ns)
+				continue;
+			clients_reply(s, a->client, a->id, -ETIMEDOUT,
+				      "the image could not be made ready in time");
+			acquirer_free(a);
+		}
+		if (i->state == IMAGE_PREPARING && !i->sent && s->worker_ready)
+			send_prepare(s, i);
+		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
+		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
+			continue;
+		drop_mount(s, i);
+		bs_list_remove(&i->all);
+		free(i);
+	}
 }

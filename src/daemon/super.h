@@ -58,6 +58,7 @@ struct held_image {
 	uint32_t request; /* of PREPARE */
 	unsigned int tries; /* workers that were asked, and died over it or for another reason */
 	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
+	bool sent;	       /* the worker that runs has it */
 	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
 	unsigned int leases;
@@ -161,7 +162,8 @@ void mounts_expire(struct super *s, uint64_t now_ns);
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
 bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
-void unpacks_send_again(struct super *s);
+/* What the worker has not got yet; again: a new worker, which has nothing. */
+void unpacks_send(struct super *s, bool again);
 void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */

@@ -200,7 +200,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 /* How long nothing can come due: deadlines are seldom and coarse. */
 static int idle_ms(const struct super *s)
 {
-	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded))
+	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) ||
+	    !bs_list_empty(&s->unpacks))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -225,6 +226,7 @@ static void run(struct super *s)
 		children_expire(s, now);
 		clients_expire(s, now);
 		mounts_expire(s, now);
+		unpacks_send(s, false);
 		clients_sweep(s);
 	}
 }

@@ -128,7 +128,7 @@ static void became_ready(struct super *s)
 	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
 	mounts_send_again(s);
-	unpacks_send_again(s);
+	unpacks_send(s, true);
 }
 
 static void reply_came(struct super *s, struct bs_msg *m)
