@@ -216,16 +216,16 @@ int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char 
 /* Removes the directory name in parent with all below it; symlinks are not followed. */
 static int remove_tree(int parent, const char *name, int depth)
 {
-	int fd = bs_path_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0);
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
 	int r = depth > 0 ? 0 : -ELOOP;
 
-	if (fd == -ENOENT)
-		return 0;
 	if (!dir) {
+		int failed = -errno;
+
 		(void)bs_close(fd);
-		return fd < 0 ? fd : -ENOMEM;
+		return failed == -ENOENT ? 0 : failed;
 	}
 	while (r == 0 && (e = readdir(dir))) {
 		if (!bs_path_name_ok(e->d_name, strlen(e->d_name)))
@@ -243,17 +243,19 @@ static int remove_tree(int parent, const char *name, int depth)
 /* A volatile overlay leaves this directory behind, and no overlay takes the upper then. */
 static int forget_volatile(const struct bs_layers *l, struct bs_error *err)
 {
-	bs_autofd int work = l->work.fd < 0 ? -ENOENT
-					    : bs_path_open_beneath(l->work.fd, "work",
-								   O_RDONLY | O_DIRECTORY, 0);
+	bs_autofd int work = -EBADF;
 	int r;
 
-	if (work == -ENOENT)
+	if (l->work.fd < 0)
 		return 0;
-	r = work < 0 ? work : remove_tree(work, "incompat", REMOVE_DEPTH_MAX);
-	return r < 0 ? bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
-				     l->work.path)
-		     : 0;
+	work = openat(l->work.fd, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (work < 0 && errno == ENOENT)
+		return 0;
+	r = work < 0 ? -errno : remove_tree(work, "incompat", REMOVE_DEPTH_MAX);
+	if (r < 0)
+		return bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
+				     l->work.path);
+	return 0;
 }
 
 /* The engine's own again, from the same parts. */
