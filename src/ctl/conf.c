@@ -9,6 +9,7 @@
 #include <fnmatch.h>
 #include <ini.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,6 +330,13 @@ void bs_conf_done(struct bs_conf *c)
 		else if (keys[i].type == LIST)
 			bs_strv_done(at);
 	}
+}
+
+const char *bs_conf_user(const struct bs_conf *c)
+{
+	if (c->user[0])
+		return c->user;
+	return getpwnam("bootseer") ? "bootseer" : "nobody";
 }
 
 /* --- policy --------------------------------------------------------------------------------------

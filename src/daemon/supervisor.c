@@ -86,12 +86,13 @@ static int set_up_signals(struct super *s, struct bs_error *err)
 /* The cache belongs to the worker's user, from the directory of images on down. */
 static int open_cache(struct super *s, struct bs_error *err)
 {
-	const struct passwd *pw = getpwnam(s->conf->user);
+	const char *user = bs_conf_user(s->conf);
+	const struct passwd *pw = getpwnam(user);
 	bs_autofd int cache = -EBADF;
 
 	if (!pw)
 		return bs_fail(err, -ENOENT, "%s: user '%s' ([node] user) does not exist",
-			       s->conf->file ? s->conf->file : "configuration", s->conf->user);
+			       s->conf->file ? s->conf->file : "configuration", user);
 	cache = bs_mkdir_open(AT_FDCWD, s->conf->cache_dir, 0711);
 	if (cache < 0)
 		return bs_fail_errno(err, cache, "make cache directory '%s' ([node] cache_dir)",
@@ -100,8 +101,7 @@ static int open_cache(struct super *s, struct bs_error *err)
 	if (s->images_fd < 0)
 		return bs_fail_errno(err, s->images_fd, "make '%s/images'", s->conf->cache_dir);
 	if (fchown(s->images_fd, pw->pw_uid, pw->pw_gid) < 0 && errno != EROFS)
-		return bs_fail_errno(err, -errno, "give '%s/images' to '%s'", s->conf->cache_dir,
-				     s->conf->user);
+		return bs_fail_errno(err, -errno, "give '%s/images' to '%s'", s->conf->cache_dir, user);
 	return 0;
 }
 

@@ -318,14 +318,15 @@ static void raise_limits(void)
 static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
 		   struct bs_error *err)
 {
+	const char *user = bs_conf_user(conf);
 	const struct passwd *pw;
 	int r = bs_msg_recv(control, start);
 
 	if (r < 0 || start->type != BS_MSG_START)
 		return bs_fail(err, -EPROTO, "the supervisor did not say start");
-	pw = getpwnam(conf->user);
+	pw = getpwnam(user);
 	if (!pw)
-		return bs_fail(err, -ENOENT, "user '%s' ([node] user) does not exist", conf->user);
+		return bs_fail(err, -ENOENT, "user '%s' ([node] user) does not exist", user);
 	raise_limits();
 	return bs_sandbox_enter_worker(pw->pw_uid, pw->pw_gid, getppid(), err);
 }
