@@ -64,6 +64,11 @@ sed -n 's/^\t\[BS_[A-Z_]*\] = { "\(.*\)", "\(.*\)" },$/.It Li \1\n\2/p' "$src/sr
 sed -n '/^Spans and marks are:/,/^\.El/p' "$man/bootseerctl.1" | sed '1,2d;$d' >"$tmp/shown"
 diff -u "$tmp/spans" "$tmp/shown" || complain "bootseerctl.1: other spans than in src/obs/timeline.c"
 
+# the unit's capabilities are those of the roles
+diff -u <(grep -oE '\<CAP_[A-Z_]+ }' "$src/src/kern/caps.c" | cut -d' ' -f1 | sort -u) \
+	<(sed -n 's/^CapabilityBoundingSet=//p' "$src/contrib/systemd/bootseerd.service.in" | tr ' ' '\n' | sort -u) ||
+	complain "bootseerd.service: other capabilities than in src/kern/caps.c"
+
 # the pages themselves
 for page in "$man"/*.[1-8]; do
 	grep -qF "${page##*/}" "$man/local.mk" || complain "src/man/local.mk: no ${page##*/}"

@@ -119,6 +119,8 @@ static int run_role(const struct options *o, const struct bs_conf *conf)
 		return bs_job_mount(arg, true);
 	if (bs_streq(o->role, "mount-whole"))
 		return bs_job_mount(arg, false);
+	if (bs_streq(o->role, "unpack"))
+		return bs_job_unpack(arg);
 	if (bs_streq(o->role, "credential"))
 		return bs_job_credential(conf, arg);
 	bs_log_error("no role '%s'", o->role);

@@ -9,7 +9,6 @@
 #include <fnmatch.h>
 #include <ini.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -330,13 +329,6 @@ void bs_conf_done(struct bs_conf *c)
 		else if (keys[i].type == LIST)
 			bs_strv_done(at);
 	}
-}
-
-const char *bs_conf_user(const struct bs_conf *c)
-{
-	if (c->user[0])
-		return c->user;
-	return getpwnam("bootseer") ? "bootseer" : "nobody";
 }
 
 /* --- policy --------------------------------------------------------------------------------------

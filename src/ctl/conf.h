@@ -70,9 +70,6 @@ struct bs_conf {
 int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err);
 void bs_conf_done(struct bs_conf *c);
 
-/* The name of the worker's user: as configured, else "bootseer" when it exists, else "nobody". */
-const char *bs_conf_user(const struct bs_conf *c);
-
 /* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
  * with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,20 +134,6 @@ static void test_file_of_others(void **state)
 	bs_conf_done(&c);
 	assert_int_equal(chmod(file, 0600), 0);
 	assert_int_equal(bs_conf_read(dir, &c, &err), -EINVAL);
-	bs_conf_done(&c);
-}
-
-static void test_user(void **state)
-{
-	struct bs_error err = BS_ERROR_INIT;
-	struct bs_conf c;
-
-	(void)state;
-	assert_int_equal(read_text("[node]\nuser = somebody\n", &c, &err), 0);
-	assert_string_equal(bs_conf_user(&c), "somebody");
-	bs_conf_done(&c);
-	assert_int_equal(read_text("", &c, &err), 0);
-	assert_string_equal(bs_conf_user(&c), getpwnam("bootseer") ? "bootseer" : "nobody");
 	bs_conf_done(&c);
 }
 
@@ -301,7 +286,6 @@ int main(void)
 		UNIT_TEST(test_errors_name_place_and_remedy),
 		UNIT_TEST(test_good_keys_of_a_bad_file_count),
 		UNIT_TEST(test_file_of_others),
-		UNIT_TEST(test_user),
 		UNIT_TEST(test_policy),
 		UNIT_TEST(test_sources),
 		UNIT_TEST(test_man_page),
