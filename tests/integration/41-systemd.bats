@@ -4,6 +4,7 @@
 #
 # 41-systemd.bats: what bootseerd does with a service manager: its socket, being
 # ready, and descriptors that outlive all of its processes.
+# shellcheck disable=SC2016,SC2034,SC2154
 # test-timeout: 200
 
 load ../lib/common.bash
@@ -84,7 +85,7 @@ except TimeoutError:
 }
 
 @test "all processes killed: readers wait and get the right bytes, the mount stays" {
-	local device pid i
+	local device
 	tree_image 192
 	netns_create reg
 	registry_start main --netns reg
