@@ -156,7 +156,7 @@ static void check_runtime(struct doctor *d, const struct bs_conf *conf)
 	r = bs_spawn_capture(&s, NULL, 0, bs_clock_ns() + 10 * BS_NS_PER_S, 65536, &out, NULL, &err);
 	if (r > 0)
 		r = bs_fail(&err, -EIO, "'%s --version' failed", conf->runtime);
-	note(d, "the wrapped runtime", r, &err, BAD, "install runc, or set [runtime] path");
+	note(d, "the wrapped runtime", r, &err, BAD, "install runc, or set [runtime] runtime");
 }
 
 static void check_daemon(struct doctor *d, const struct bs_conf *conf)
@@ -242,7 +242,7 @@ int ctl_doctor(int argc, char **argv)
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl doctor [OPTION]...",
 		.text = "Tries what this machine can do and says what is wrong and what helps.\n"
-			"Exit code 1 when something is bad.",
+			"Exit code 1 when something is bad.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};

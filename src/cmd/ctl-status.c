@@ -155,7 +155,7 @@ int ctl_status(int argc, char **argv)
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl status [OPTION]...",
-		.text = "Shows the node's daemon, its images and what they cost.",
+		.text = "Shows the node's daemon, its images and what they cost.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};
@@ -188,7 +188,7 @@ int ctl_upgrade(int argc, char **argv)
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl upgrade [OPTION]...",
 		.text = "Replaces the daemon's worker by the program that is installed now.\n"
-			"Running containers notice nothing but a pause of some milliseconds.",
+			"Running containers notice nothing but a pause of some milliseconds.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};

@@ -176,7 +176,7 @@ int ctl_timeline(int argc, char **argv)
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl timeline ID [OPTION]...",
-		.text = "Shows where the time of a container's start went.",
+		.text = "Shows where the time of a container's start went.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 		.min_args = 1,

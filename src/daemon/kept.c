@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* The supervisor's side of the link to the keeper; keeper.c is the other end. */
+/*
+ * The supervisor's side of the link to the keeper, whose other end is keeper.c; and what
+ * a service manager holds, which is the same but for the socket and the worker: those are
+ * its own.
+ */
 #include "config.h"
 
 #include <errno.h>
@@ -21,6 +25,7 @@
 #include "base/str.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
+#include "daemon/systemd.h"
 
 #define KEEPER_WAIT_MS 1000
 
@@ -46,11 +51,14 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 void kept_put(struct super *s, const char *name, int fd)
 {
 	send_name(s, BS_MSG_KEEP, name, fd);
+	if (!bs_streq(name, "worker"))
+		bs_systemd_store(name, fd);
 }
 
 void kept_drop(struct super *s, const char *name)
 {
 	send_name(s, BS_MSG_DROP, name, -EBADF);
+	bs_systemd_forget(name);
 }
 
 void kept_quit_keeper(struct super *s)
@@ -64,7 +72,8 @@ static void put_epoch(struct super *s)
 	char name[32];
 
 	(void)snprintf(name, sizeof(name), "epoch:%" PRIu64, s->epoch);
-	kept_put(s, name, s->run_fd);
+	send_name(s, BS_MSG_KEEP, name, s->run_fd);
+	bs_systemd_store(name, s->run_fd); /* twice is once */
 }
 
 static void put_everything(struct super *s)
@@ -72,12 +81,14 @@ static void put_everything(struct super *s)
 	char name[BS_DIGEST_TEXT_LEN + 16];
 
 	put_epoch(s);
-	kept_put(s, "listen", s->listen.fd);
+	send_name(s, BS_MSG_KEEP, "listen", s->listen.fd);
+	if (s->listen_given)
+		send_name(s, BS_MSG_KEEP, "listen-given", s->listen.fd);
 	if (s->worker_process.pid > 0)
-		kept_put(s, "worker", s->worker_process.pidfd);
+		send_name(s, BS_MSG_KEEP, "worker", s->worker_process.pidfd);
 	if (s->fuse_used) {
-		kept_put(s, "fuse", s->fuse_fd);
-		kept_put(s, "fuse-mount", s->fuse_mnt);
+		send_name(s, BS_MSG_KEEP, "fuse", s->fuse_fd);
+		send_name(s, BS_MSG_KEEP, "fuse-mount", s->fuse_mnt);
 	}
 	bs_list_for_each(it, &s->images) {
 		struct held_image *i = bs_list_entry(it, struct held_image, all);
@@ -85,7 +96,7 @@ static void put_everything(struct super *s)
 		if (i->mnt < 0)
 			continue;
 		(void)snprintf(name, sizeof(name), "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
-		kept_put(s, name, i->mnt);
+		send_name(s, BS_MSG_KEEP, name, i->mnt);
 	}
 }
 
@@ -146,12 +157,14 @@ static void adopt_worker(struct super *s, int pidfd)
 	(void)super_watch(s, &s->old_worker);
 }
 
-static void adopt_one(struct super *s, const char *name, int fd)
+void kept_adopt_one(struct super *s, const char *name, int fd)
 {
 	const char *rest;
 
 	if (bs_streq(name, "listen"))
 		s->listen.fd = fd;
+	else if (bs_streq(name, "listen-given"))
+		s->listen_given = true, (void)bs_close(fd);
 	else if (bs_streq(name, "fuse"))
 		s->fuse_fd = fd, s->fuse_used = true;
 	else if (bs_streq(name, "fuse-mount"))
@@ -162,6 +175,29 @@ static void adopt_one(struct super *s, const char *name, int fd)
 		(void)bs_close(fd);
 	else
 		mounts_adopt(s, name, fd);
+}
+
+int kept_adopt_given(struct super *s, struct bs_error *err)
+{
+	char name[BS_DIGEST_TEXT_LEN + 32];
+	int fd, r = 0;
+
+	for (unsigned int i = 0; (fd = bs_systemd_next(i, name, sizeof(name))) >= 0; i++) {
+		if (!bs_streq(name, BS_SYSTEMD_SOCKET)) {
+			kept_adopt_one(s, name, fd);
+		} else if (s->listen.fd < 0 && r == 0) {
+			r = bs_systemd_check_socket(fd, err);
+			s->listen.fd = fd;
+			s->listen_given = true;
+		} else {
+			(void)bs_close(fd);
+		}
+	}
+	if (s->fuse_used && s->fuse_mnt < 0) { /* one without the other is of no use */
+		s->fuse_fd = bs_close(s->fuse_fd);
+		s->fuse_used = false;
+	}
+	return r;
 }
 
 int kept_adopt(struct super *s, int link, struct bs_error *err)
@@ -186,7 +222,7 @@ int kept_adopt(struct super *s, int link, struct bs_error *err)
 			break;
 		fd = bs_msg_take_fd(&m, 0);
 		if (fd >= 0)
-			adopt_one(s, name, fd);
+			kept_adopt_one(s, name, fd);
 	}
 	s->keeper.fd = link;
 	s->keeper.ready = keeper_gone;

@@ -118,6 +118,7 @@ struct super {
 	int fuse_fd, fuse_mnt;
 	bool fuse_used; /* a server answered INIT on it */
 	bool fuse_tried; /* and failed: this machine has none */
+	bool listen_given; /* the socket is a service manager's: it stays when we end */
 	bool worker_ready;
 	uint64_t worker_started_ns, worker_next_ns; /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
@@ -130,9 +131,13 @@ void super_unwatch(struct super *s, struct watch *w);
 /* SIGKILL through the pidfd, which never means another process. */
 void super_kill(const struct bs_child *c);
 
-/* --- kept.c: what the keeper holds for us ----------------------------------------------------- */
+/* --- kept.c: what the keeper, and a service manager, hold for us ------------------------------ */
 void kept_put(struct super *s, const char *name, int fd);
 void kept_drop(struct super *s, const char *name);
+/* Takes over a descriptor that was kept, by its name. */
+void kept_adopt_one(struct super *s, const char *name, int fd);
+/* Takes over what a service manager gave: the listening socket, what it held for us. */
+int kept_adopt_given(struct super *s, struct bs_error *err);
 /* Takes over what a keeper holds; link is its socket. */
 int kept_adopt(struct super *s, int link, struct bs_error *err);
 /* Starts a keeper and gives it everything. */

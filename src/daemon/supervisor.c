@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "daemon/super.h"
+#include "daemon/systemd.h"
 #include "daemon/user.h"
 #include "kern/caps.h"
 
@@ -157,11 +158,13 @@ static int make_socket(struct super *s, struct bs_error *err)
 
 static int first_start(struct super *s, struct bs_error *err)
 {
-	int r = make_socket(s, err);
+	int r = kept_adopt_given(s, err);
 
+	if (r == 0 && s->listen.fd < 0)
+		r = make_socket(s, err);
 	if (r < 0)
 		return r;
-	if (getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
+	if (s->epoch == 0 && getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
 		return bs_fail_errno(err, -errno, "getrandom");
 	return kept_start_keeper(s, err);
 }
@@ -252,9 +255,12 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 		(void)bs_write_full(o->started_fd, "1", 1); /* who waited may be gone: fine */
 		(void)bs_close(o->started_fd);
 	}
+	bs_systemd_tell("READY=1");
 	run(&s);
+	bs_systemd_tell("STOPPING=1");
 	kept_quit_keeper(&s);
 	workers_stop(&s);
-	(void)unlinkat(s.run_fd, SOCKET_NAME, 0);
+	if (!s.listen_given)
+		(void)unlinkat(s.run_fd, SOCKET_NAME, 0);
 	return 0;
 }
