@@ -205,7 +205,7 @@ cri() {
 engine_cri() {
 	local pod c
 	CRICTL=$("${bst_lib:?}/build-crictl") || bst_skip "no crictl"
-	CONTAINERD_MORE="sandbox_image = \"$REGISTRY/pause:latest\"
+	export CONTAINERD_MORE="sandbox_image = \"$REGISTRY/pause:latest\"
 		[plugins.\"io.containerd.grpc.v1.cri\".containerd]
 		default_runtime_name = \"bootseer\"
 		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer]
@@ -213,7 +213,7 @@ engine_cri() {
 		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer.options]
 		BinaryName = \"$RUNTIME\""
 	containerd_start "$1" --cri
-	CONTAINERD_NAMESPACE=k8s.io
+	export CONTAINERD_NAMESPACE=k8s.io
 	bst_wait 20 eval 'cri version'
 	cri pull "$(lazy_stub python)"
 	pod "$BST_ROOT/pod.json"

@@ -10,7 +10,7 @@ lazy_publish() {
 	local from=$1 name=$2
 	shift 2
 	convert "oci:$from" "docker://$REGISTRY/$name:latest" --plain-http "$@" || return 1
-	echo "$digest" >"$REGISTRY_DIR.$name"
+	echo "${digest:?}" >"$REGISTRY_DIR.$name"
 }
 
 # lazy_digest NAME: of what lazy_publish converted.
