@@ -182,7 +182,8 @@ void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const voi
 	}
 }
 
-/* --- failures -------------------------------------------------------------------------------------- */
+/* --- failures
+ * -------------------------------------------------------------------------------------- */
 
 static void report(struct bs_fill *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void report(struct bs_fill *f, const char *fmt, ...)
@@ -228,14 +229,19 @@ static uint64_t last_deadline(struct bs_fill *f, const struct fetch *fe)
 	return last;
 }
 
-static void give_up(struct bs_fill *f, struct fetch *fe, const char *why)
+/* What was wrong with the last answer. */
+static const char *why(const struct fetch *fe)
+{
+	return fe->range.result < 0 && fe->range.text[0] ? fe->range.text : "wrong bytes";
+}
+
+static void give_up(struct bs_fill *f, struct fetch *fe, const char *what)
 {
 	size_t n_sources;
 	struct bs_repo *r = bs_origin_pick(fe->origin, fe->source, &n_sources);
 
 	report(f, "read of units %u-%u failed: %s (last source '%s', %zu known): %s", fe->first,
-	       fe->first + fe->n - 1, why, r ? r->name : "none", n_sources,
-	       fe->range.text[0] ? fe->range.text : "wrong bytes");
+	       fe->first + fe->n - 1, what, r ? r->name : "none", n_sources, why(fe));
 	(void)bs_repo_unref(r);
 	for (uint32_t i = 0; i < fe->n; i++)
 		bs_fill_land(f, fe->blob, fe->first + i, NULL, -EIO);
@@ -279,8 +285,12 @@ static void drop_or_promote(struct bs_fill *f, struct fetch *fe)
 	(void)bs_fill_fetch_free(fe);
 }
 
-/* The next source; after the last one a pause, unless nobody waits any longer. */
-static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
+/*
+ * The next source; after the last one a pause, unless nobody waits any longer. Bytes that
+ * came whole and are wrong are the source's fault; anything else, a cut body too, may be
+ * the way's, and is tried until it works.
+ */
+static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 {
 	uint64_t now = bs_clock_ns(), deadline;
 	size_t n_sources;
@@ -289,7 +299,7 @@ static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
 	(void)bs_repo_unref(bs_origin_pick(fe->origin, fe->source, &n_sources));
 	fe->source++;
 	fe->tried++;
-	if (failure != -EBADMSG)
+	if (!is_wrong)
 		fe->only_bad = false;
 	if (fe->tried < n_sources) {
 		bs_fill_submit(fe);
@@ -309,8 +319,7 @@ static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
 		return;
 	}
 	if (fe->rounds == 0)
-		report(f, "no source answers a read, trying again until it works: %s",
-		       fe->range.text);
+		report(f, "no source answers a read rightly, trying again: %s", why(fe));
 	fe->tried = 0;
 	fe->only_bad = true;
 	if (bs_loop_after(f->o.loop, bs_fill_pause_ns(fe->rounds++, fe->range.retry_after_ns), submit_later,
@@ -318,7 +327,8 @@ static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
 		give_up(f, fe, "out of memory");
 }
 
-/* --- the unpackers ------------------------------------------------------------------------------------ */
+/* --- the unpackers
+ * ------------------------------------------------------------------------------------ */
 
 static void store_and_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
 {
@@ -408,7 +418,7 @@ static void split_bad(struct bs_fill *f, struct fetch *fe, uint32_t n_right)
 		bs_fill_submit(rest);
 	}
 	(void)bs_fill_fetch_free(fe);
-	try_again(f, bad, -EBADMSG);
+	try_again(f, bad, true);
 }
 
 static void fetch_ended(struct job *j, struct unpacker *un)
@@ -440,7 +450,7 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 	else if (fe->range.result == 0 && fe->n > 1)
 		split_bad(f, fe, n_right);
 	else
-		try_again(f, fe, fe->range.result ? fe->range.result : -EBADMSG);
+		try_again(f, fe, fe->range.result == 0);
 }
 
 /* The next job, demand first; NULL: none. Lock held. */

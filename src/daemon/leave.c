@@ -9,15 +9,19 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/str.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 #define LOG_NAME "bootseerd.log"
+#define STAT_MAX 4096u
+#define ANCESTORS_MAX 256
 
 /* Engines end what is in a container's cgroup: move to the root of each hierarchy. */
 static void join_cgroup(int dirfd)
@@ -53,11 +57,50 @@ static void leave_cgroups(void)
 		(void)closedir(d);
 }
 
-/* Mounts that we make or see must be those of the machine, not of a caller's namespace. */
+/* 0 when there is none, or none that we may know of. */
+static pid_t parent_of(pid_t pid)
+{
+	bs_autofree char *path = bs_strf("/proc/%d/stat", (int)pid), *text = NULL;
+	const char *p;
+	size_t len;
+	int parent;
+
+	if (!path || bs_read_file_at(AT_FDCWD, path, 0, STAT_MAX, &text, &len) < 0)
+		return 0;
+	/* "PID (NAME) S PARENT ...", and the name may have anything in it */
+	p = strrchr(text, ')');
+	return p && sscanf(p, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+static int open_namespace(pid_t pid)
+{
+	bs_autofree char *path = bs_strf("/proc/%d/ns/mnt", (int)pid);
+
+	return path ? open(path, O_RDONLY | O_CLOEXEC) : -ENOMEM;
+}
+
+/*
+ * Mounts that we make or see must be those of the machine, not of a caller's namespace,
+ * which would also live as long as we. Where pid 1 is more than we may look at, the
+ * namespace of our first ancestor that is not is the machine's, as far as we can know.
+ */
 static void join_first_namespace(void)
 {
-	bs_autofd int fd = open("/proc/1/ns/mnt", O_RDONLY | O_CLOEXEC);
+	bs_autofd int fd = open_namespace(1);
+	pid_t pid = getppid();
 
+	if (fd >= 0) {
+		(void)setns(fd, CLONE_NEWNS);
+		return;
+	}
+	for (int i = 0; pid > 1 && i < ANCESTORS_MAX; i++, pid = parent_of(pid)) {
+		int next = open_namespace(pid);
+
+		if (next < 0)
+			break;
+		(void)bs_close(fd);
+		fd = next;
+	}
 	if (fd >= 0)
 		(void)setns(fd, CLONE_NEWNS);
 }

@@ -29,6 +29,9 @@ static const struct {
 	{ BS_ANNOT_PREFIX "fallback", FALLBACK, offsetof(struct bs_annot, fallback), "",
 	  "what to do where it cannot be served lazily" },
 	{ BS_ANNOT_SERVED, OUTPUT, 0, "", "set by bootseer: the digest of the image served" },
+	/* podman gives a container the annotations of its image's manifest */
+	{ BS_ANNOT_PREFIX "artifact.digest", OUTPUT, 0, "", "of a stub: the converted image" },
+	{ BS_ANNOT_PREFIX "source.digest", OUTPUT, 0, "", "of a stub: what was converted" },
 };
 
 bool bs_annot_row(unsigned int i, struct bs_annot_row *ret)
@@ -47,7 +50,7 @@ static int take(size_t row, const struct bs_json *value, struct bs_annot *ret, s
 	if (!text)
 		return bs_fail(err, -EINVAL, "annotation '%s' is no string", table[row].key);
 	switch (table[row].type) {
-	case OUTPUT: /* of an earlier start from the same bundle */
+	case OUTPUT: /* of an earlier start from the same bundle, or of the image */
 		return 0;
 	case FALLBACK:
 		if (!bs_streq(text, "unpack") && !bs_streq(text, "fail"))

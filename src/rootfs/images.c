@@ -8,6 +8,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -423,7 +424,8 @@ int bs_cached_open_tree(struct bs_cached *i)
 	return open_file(i, "tree");
 }
 
-/* --- preparing ------------------------------------------------------------------------------------ */
+/* --- preparing
+ * ------------------------------------------------------------------------------------ */
 
 /* What one source must give before anything can be mounted. */
 struct parts {
@@ -532,31 +534,65 @@ static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, str
 	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
 }
 
-/* One source after the other, round and round, until one gave everything or time is up. */
+/* Waiting will not change these: absent, forbidden, not what it should be, no room for it. */
+static bool is_final(int r)
+{
+	return r == -ENOENT || r == -EACCES || r == -EPERM || r == -EBADMSG || r == -EINVAL ||
+	       r == -EPROTONOSUPPORT || r == -EFBIG || r == -ENOSPC || r == -EROFS;
+}
+
+/* One source after the other; *ret_final: none of them is worth another try. */
+static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
+		       const char *const *sources, size_t n, struct bs_timeline *tl,
+		       bool *ret_final, struct bs_error *err)
+{
+	int result = bs_fail(err, -ENOENT, "no source is known");
+
+	*ret_final = true;
+	for (size_t i = 0; i < n; i++) {
+		bs_auto(repo) struct bs_repo *repo = NULL;
+		struct bs_error e = BS_ERROR_INIT;
+		int r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
+
+		if (r == 0)
+			r = fetch_entry(im, digest, repo, tl, &e);
+		if (r == 0)
+			return 0;
+		(void)bs_error_context(&e, "source '%s'", sources[i]);
+		/* the one that may come back is the one to tell of */
+		if (*ret_final) {
+			*err = e;
+			result = r;
+		}
+		*ret_final = *ret_final && is_final(r);
+	}
+	return result;
+}
+
+/* Round and round, until a source gave everything or time is up. */
 static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
 		     const char *const *sources, size_t n, uint64_t deadline,
 		     struct bs_timeline *tl, struct bs_error *err)
 {
-	int r = bs_fail(err, -ENOENT, "no source is known");
+	const uint64_t start = bs_clock_ns();
 
 	for (;;) {
-		for (size_t i = 0; i < n; i++) {
-			bs_auto(repo) struct bs_repo *repo = NULL;
+		bool final;
+		int r = fetch_round(im, digest, sources, n, tl, &final, err);
 
-			r = im->o.open_source(im->o.cookie, sources[i], &repo, err);
-			if (r == 0)
-				r = fetch_entry(im, digest, repo, tl, err);
-			if (r == 0)
-				return 0;
-			(void)bs_error_context(err, "source '%s'", sources[i]);
-		}
-		/* absent or forbidden everywhere will not change by waiting */
-		if (n == 0 || r == -ENOENT || r == -EACCES || r == -EPERM || r == -EBADMSG ||
-		    r == -ENOSPC || r == -EROFS || bs_clock_ns() + PAUSE_NS >= deadline)
+		if (r == 0 || final)
+			return r;
+		if (bs_clock_ns() + PAUSE_NS >= deadline) {
+			(void)bs_error_context(err,
+					       "given up after %" PRIu64
+					       " s (start_wait, mirrors and stores are set in "
+					       "bootseer.conf)",
+					       (bs_clock_ns() - start) / BS_NS_PER_S);
 			return r;
 		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
 	}
 }
+		}
 
 static void write_sources(struct image *i, const char *const *sources, size_t n)
 {
@@ -613,7 +649,8 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 	return r;
 }
 
-/* --- completion, marks and status ------------------------------------------------------------------- */
+/* --- completion, marks and status
+ * ------------------------------------------------------------------- */
 
 static void completed(void *cookie, int result)
 {

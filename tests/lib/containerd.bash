@@ -11,6 +11,7 @@
 # containerd_start 1|2 [--cri]: start Debian's containerd, or the one that
 # build-containerd2 made. Sets CONTAINERD_ADDRESS and CONTAINERD_NAMESPACE (so
 # that a plain ctr finds it) and CONTAINERD_BIN. CRI is off without --cri.
+# CONTAINERD_MORE, when set, is more of the configuration of CRI.
 containerd_start() {
 	local dir=$BST_ROOT/containerd bin conf
 	conf=$dir/config.toml
@@ -54,6 +55,7 @@ containerd_config() {
 		  restrict_oom_score_adj = true
 		  disable_apparmor = true
 		  disable_tcp_service = true
+		${CONTAINERD_MORE:-}
 		[plugins."io.containerd.cri.v1.runtime"]
 		  restrict_oom_score_adj = true
 		  disable_apparmor = true

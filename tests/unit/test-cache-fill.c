@@ -26,6 +26,7 @@ struct fake {
 	struct bs_repo repo;
 	struct model *model;
 	int fail;	   /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
+	bool cut;	   /* -EBADMSG is the result, as of a body that ends early */
 	int n_fail;	   /* atomic; INT_MAX: always */
 	int n_reads, n_open; /* atomic */
 	int hold;	   /* atomic: background ranges stay unanswered while set */
@@ -72,7 +73,7 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (__atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
-		a->bad = f->fail == -EBADMSG;
+		a->bad = f->fail == -EBADMSG && !f->cut;
 		rg->result = a->bad ? 0 : f->fail;
 	}
 	pthread_attr_init(&attr);
@@ -298,6 +299,15 @@ static void wrong_bytes_everywhere_fail_that_unit_alone(void **state)
 	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), 0);
 }
 
+static void cut_bodies_are_no_wrong_bytes(void **state)
+{
+	fakes[0].fail = fakes[1].fail = -EBADMSG;
+	fakes[0].cut = fakes[1].cut = true;
+	fakes[0].n_fail = fakes[1].n_fail = 5;
+	assert_int_equal(read_and_check(0, 4096), 0);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
 static void a_full_disk_is_served_from_memory(void **state)
 {
 	/* a descriptor that cannot be written: every store fails */
@@ -413,6 +423,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_deadline_ends_a_read_and_the_next_one_heals,
 						set_up_impatient, tear_down),
 		CASE(wrong_bytes_everywhere_fail_that_unit_alone),
+		CASE(cut_bodies_are_no_wrong_bytes),
 		CASE(a_full_disk_is_served_from_memory),
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
