@@ -20,6 +20,12 @@ struct bs_error;
 
 struct bs_spawn {
 	const char *const *argv; /* argv[0] is looked up in PATH unless it holds a '/' */
+	/*
+	 * In place of an exec: called in the child, whose exit code it returns; argv[0] is then
+	 * only a name for errors. The caller must have a single thread. NULL: argv is exec'ed.
+	 */
+	int (*run)(void *cookie);
+	void *cookie;
 	const char *const *envp; /* NULL: ours */
 	const char *dir;	 /* working directory, NULL: ours */
 	int stdio[3];		 /* -EBADF: /dev/null */

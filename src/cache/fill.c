@@ -35,6 +35,8 @@ struct fetch *bs_fill_fetch_free(struct fetch *fe)
 {
 	if (!fe)
 		return NULL;
+	if (fe->ahead)
+		atomic_fetch_sub(&fe->fill->n_ahead, 1);
 	(void)bs_origin_unref(fe->origin);
 	free(fe->range.buf);
 	free(fe);
@@ -436,6 +438,7 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 		(void)atomic_compare_exchange_strong(&f->stats.first_frame_ns, &none,
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
+		bs_fill_ahead_learn(fe);
 		n_right = unpack_range(f, un, fe);
 		if (n_right == fe->n) {
 			if (fe->completion)

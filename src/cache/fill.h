@@ -41,6 +41,7 @@ struct bs_fill_options {
 	struct bs_loop *loop;
 	unsigned int n_unpackers;
 	uint64_t read_wait_ns;
+	bool ahead; /* fetch what lies around each read too, see ahead.c */
 	/* The per-thread state that a blob's ops get as scratch. */
 	void *(*scratch_new)(void);
 	void (*scratch_free)(void *scratch);

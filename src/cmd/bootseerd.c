@@ -115,10 +115,6 @@ static int run_role(const struct options *o, const struct bs_conf *conf)
 		return bs_keeper_main(o->config, LINK_FD);
 	if (bs_streq(o->role, "worker"))
 		return bs_worker_main(conf, LINK_FD);
-	if (bs_streq(o->role, "mount-lazy"))
-		return bs_job_mount(arg, true);
-	if (bs_streq(o->role, "mount-whole"))
-		return bs_job_mount(arg, false);
 	if (bs_streq(o->role, "unpack"))
 		return bs_job_unpack(arg);
 	if (bs_streq(o->role, "credential"))

@@ -172,7 +172,7 @@ void unpacks_send(struct super *s, bool again);
 void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
-/* Starts "bootseerd --role ROLE ARG" with a socket at 3 and fds from 4 on. */
+/* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */
 int children_start(struct super *s, const char *role, const char *arg, const int *fds, size_t n,
 		   uint64_t deadline_ns,
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,

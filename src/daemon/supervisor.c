@@ -166,6 +166,7 @@ static int first_start(struct super *s, struct bs_error *err)
 		return r;
 	if (s->epoch == 0 && getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
 		return bs_fail_errno(err, -errno, "getrandom");
+	workers_tend(s); /* first, since it takes longest and a container waits for it */
 	return kept_start_keeper(s, err);
 }
 

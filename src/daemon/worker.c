@@ -400,6 +400,7 @@ static int start_fill(struct worker *w, struct bs_error *err)
 	struct bs_fill_options fo = {
 		.n_unpackers = 2,
 		.read_wait_ns = w->conf->read_wait_ns,
+		.ahead = true,
 		.scratch_new = bs_images_scratch_new,
 		.scratch_free = bs_images_scratch_free,
 		.event = event,

@@ -345,6 +345,8 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
+	if (h->started_ns)
+		__atomic_store_n(h->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	h->charged = h->expected_bytes;
 	charge(l, h, h->charged);
 	h->easy = get_easy(l);

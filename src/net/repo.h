@@ -55,7 +55,9 @@ struct bs_range {
 	/* set before done */
 	int result;		  /* 0: buf holds all len bytes; else -errno as above */
 	uint64_t retry_after_ns;  /* with -EAGAIN: how long the server asked to wait; 0 unknown */
-	uint64_t started_ns, ended_ns; /* bs_clock_ns */
+	/* bs_clock_ns: asked for; its turn came (atomic, 0 before); the answer began; all was there */
+	uint64_t asked_ns, started_ns, answered_ns, ended_ns;
+	size_t got; /* atomic: bytes so far */
 	char text[160];		  /* cause, for people; "" on success */
 	/* of the implementation */
 	void *impl;

@@ -150,8 +150,8 @@ static void range_done(struct bs_range *rg)
 		a->result = rg->result;
 		(void)snprintf(a->text, sizeof(a->text), "%s", rg->text);
 	}
-	if (rg->lane == BS_LANE_DEMAND && rg->ended_ns - rg->started_ns > a->demand_worst_ns)
-		a->demand_worst_ns = rg->ended_ns - rg->started_ns;
+	if (rg->lane == BS_LANE_DEMAND && rg->ended_ns - rg->asked_ns > a->demand_worst_ns)
+		a->demand_worst_ns = rg->ended_ns - rg->asked_ns;
 	rg->impl = a; /* free again */
 	(void)pthread_cond_signal(&a->cond);
 	(void)pthread_mutex_unlock(&a->lock);
@@ -198,7 +198,7 @@ static int read_all(struct bs_repo *repo, const struct bs_digest *d, char *buf, 
 		bs_repo_read(repo, &ranges[i]);
 		if (i + 1 == parallel || i + 1 == n) /* the queue is full: now demand comes */
 			for (uint64_t k = n; k < n + n_demand && ranges[k].impl == NULL &&
-					     ranges[k].started_ns == 0;
+					     ranges[k].asked_ns == 0;
 			     k++) {
 				(void)pthread_mutex_lock(&a.lock);
 				a.running++;

@@ -112,11 +112,12 @@ static void note_event(void *cookie, const char *text)
 	__atomic_add_fetch(&n_events, 1, __ATOMIC_RELAXED);
 }
 
-static int set_up_wait(uint64_t read_wait_ns)
+static int set_up_with(uint64_t read_wait_ns, bool ahead)
 {
 	const struct bs_loop_options lo = { 0 };
 	struct bs_fill_options fo = { .n_unpackers = 2,
 				      .read_wait_ns = read_wait_ns,
+				      .ahead = ahead,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free,
 				      .event = note_event };
@@ -140,12 +141,17 @@ static int set_up_wait(uint64_t read_wait_ns)
 
 static int set_up(void **state)
 {
-	return set_up_wait(20 * BS_NS_PER_S);
+	return set_up_with(20 * BS_NS_PER_S, false);
 }
 
 static int set_up_impatient(void **state)
 {
-	return set_up_wait(300 * BS_NS_PER_MS);
+	return set_up_with(300 * BS_NS_PER_MS, false);
+}
+
+static int set_up_ahead(void **state)
+{
+	return set_up_with(20 * BS_NS_PER_S, true);
 }
 
 static int tear_down(void **state)
@@ -413,6 +419,55 @@ static void equal_units_are_copied_not_fetched(void **state)
 	free(unit);
 }
 
+static void wait_present(uint32_t n)
+{
+	for (int i = 0; i < 5000 && bs_blob_n_present(blob) < n; i++)
+		usleep(1000);
+	assert_true(bs_blob_n_present(blob) >= n);
+}
+
+static void what_lies_around_a_read_is_fetched_too(void **state)
+{
+	const uint32_t unit = 100;
+
+	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
+	wait_present(3);
+	assert_true(bs_blob_has(blob, unit - 1) || bs_blob_has(blob, unit + 1));
+	/* not more than two ranges of at most the first window */
+	assert_true(stats().fetched_bytes <=
+		    model.units[unit].data_len + BS_ORIGIN_AHEAD_FIRST * 3 / 2);
+	run_readers();
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void ahead_of_readers_faults_do_no_harm(void **state)
+{
+	fakes[0].fail = -EBADMSG;
+	fakes[0].n_fail = 40;
+	fakes[1].fail = -EHOSTUNREACH;
+	fakes[1].n_fail = 40;
+	run_readers();
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void the_window_is_what_a_round_trip_carries(void **state)
+{
+	const uint64_t ms = BS_NS_PER_MS;
+
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_FIRST);
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, 40 * ms, 3 * ms);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MAX);
+	/* waits behind other ranges say nothing */
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, i == 0 ? 2 * ms : 100 * ms, 9 * ms);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MIN);
+	/* a source on this machine */
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, 0, 1);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MIN);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -428,6 +483,11 @@ int main(void)
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
 		CASE(equal_units_are_copied_not_fetched),
+		CASE(the_window_is_what_a_round_trip_carries),
+		cmocka_unit_test_setup_teardown(what_lies_around_a_read_is_fetched_too,
+						set_up_ahead, tear_down),
+		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
