@@ -472,7 +472,7 @@ two" ]
 }
 
 @test "many at once: no mount, state, descriptor or process is left" {
-	local n round pids
+	local n pids
 	shim_daemon --erofs
 	mounts=$(grep -c . /proc/self/mountinfo)
 	for n in $(seq 24); do
