@@ -106,8 +106,8 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role", "keeper", "--config", s->config_file,
-			       NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  "keeper",
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	int pair[2], r;

@@ -269,8 +269,7 @@ static int cmd_read(struct bs_repo *repo, char **arg, struct bs_error *err)
 	return bs_write_full(1, buf, len);
 }
 
-/* --- putting ------------------------------------------------------------------------------------
- */
+/* --- putting --------------------------------------------------------------------------------- */
 
 static int hash_fd(int fd, struct bs_digest *ret, uint64_t *ret_size)
 {
@@ -366,8 +365,7 @@ static int cmd_put_manifest(struct bs_repo *repo, char **arg, struct bs_error *e
 				    err);
 }
 
-/* --- the rest ------------------------------------------------------------------------------------
- */
+/* --- the rest -------------------------------------------------------------------------------- */
 
 static void print_tag(void *cookie, const char *tag)
 {
