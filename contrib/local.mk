@@ -22,4 +22,15 @@ dist_examples_DATA = \
 	%D%/systemd/bootseer.sysusers
 
 # for whoever builds: packages, one command to build, one to test everything
-EXTRA_DIST += %D%/check %D%/coverage %D%/deps %D%/leftovers %D%/lib.sh %D%/quickstart .ci/run
+EXTRA_DIST += %D%/analyze %D%/check %D%/coverage %D%/cppcheck.suppressions %D%/deps %D%/leftovers %D%/lib.sh %D%/lint \
+	%D%/quickstart .ci/run
+
+lint:
+	$(AM_V_at)$(srcdir)/%D%/lint
+.PHONY: lint
+
+# What gcc's analyzer says; to be judged, not to be obeyed: see contrib/analyze.
+analyze:
+	$(AM_V_at)CC='$(CC)' $(srcdir)/%D%/analyze $(DEFS) $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) \
+		$(CPPFLAGS) $(AM_CFLAGS) -O2
+.PHONY: analyze

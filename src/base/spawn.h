@@ -31,8 +31,8 @@ struct bs_spawn {
 	int stdio[3];		 /* -EBADF: /dev/null */
 	const int *fds;		 /* further descriptors, become 3, 4, … */
 	size_t n_fds;
-	bool new_session;	 /* setsid */
-	bool die_with_parent;	 /* PR_SET_PDEATHSIG SIGKILL */
+	bool new_session;     /* setsid */
+	bool die_with_parent; /* PR_SET_PDEATHSIG SIGKILL */
 };
 
 #define BS_SPAWN_INIT ((struct bs_spawn){ .stdio = { -EBADF, -EBADF, -EBADF } })

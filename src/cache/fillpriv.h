@@ -57,9 +57,9 @@ struct fetch {
 	struct bs_blob *blob;
 	struct bs_origin *origin;
 	struct completion *completion; /* of the background lane */
-	uint32_t first, n; /* units */
+	uint32_t first, n;	       /* units */
 	enum bs_lane lane;
-	size_t source;	   /* index of the one to ask */
+	size_t source;	    /* index of the one to ask */
 	unsigned int tried; /* sources asked since the last pause */
 	unsigned int rounds, bad_rounds;
 	bool only_bad; /* no source of this round failed otherwise */
@@ -73,12 +73,12 @@ struct completion {
 	struct bs_fill *fill;
 	struct bs_blob *blob;
 	struct bs_origin *origin;
-	uint32_t next; /* unit to look at; guarded by fill.lock */
+	uint32_t next;	      /* unit to look at; guarded by fill.lock */
 	unsigned int running; /* ranges; guarded by fill.lock */
 	bool finishing;	      /* finish is queued or runs; guarded by fill.lock */
 	bool failed;	      /* one did since the last pause; guarded by fill.lock */
-	struct job copy;   /* runs first, before there are ranges */
-	struct job finish; /* queued when nothing seems to be missing */
+	struct job copy;      /* runs first, before there are ranges */
+	struct job finish;    /* queued when nothing seems to be missing */
 	void (*done)(void *cookie, int result);
 	void *cookie;
 };

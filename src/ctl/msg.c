@@ -63,8 +63,8 @@ static int add_field(struct bs_msg *m, uint16_t tag, const void *data, size_t le
 	memcpy(m->buf + at + 2, &len_le, 4);
 	memcpy(m->buf + at + FIELD_HEAD, data, len);
 	m->buf[at + FIELD_HEAD + len] = '\0';
-	m->fields[m->n_fields++] =
-		(struct bs_msg_field){ tag, (uint32_t)len, m->buf + at + FIELD_HEAD };
+	m->fields[m->n_fields++] = (struct bs_msg_field){ tag, (uint32_t)len,
+							  m->buf + at + FIELD_HEAD };
 	m->len = want;
 	return 0;
 }

@@ -59,8 +59,8 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
 		   uint32_t id, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	role, "--arg",
-			       arg,		 "--config", s->config_file, NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  role, "--arg", arg,
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	struct child *c = calloc(1, sizeof(*c));

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "daemon/super.h"
 
-#define STATUS_WAIT_NS (2 * BS_NS_PER_S)	  /* a worker that hangs is left out */
+#define STATUS_WAIT_NS (2 * BS_NS_PER_S) /* a worker that hangs is left out */
 #define COMPLETE_WAIT_NS (24 * 3600 * BS_NS_PER_S)
 #define JSON_MAX (8u << 20)
 
@@ -82,8 +82,9 @@ static int make_status(struct super *s, const char *worker_text, struct bs_buf *
 	    bs_json_set(v, "fuse", bs_json_new_bool(s->fuse_fd >= 0)) < 0 ||
 	    put_mounts(s, bs_json_make(v, "mounts", BS_JSON_ARRAY)) < 0)
 		return -ENOMEM;
-	if (worker_text && bs_json_parse("the worker's status", worker_text, strlen(worker_text),
-					 JSON_MAX, &part, NULL) == 0 &&
+	if (worker_text &&
+	    bs_json_parse("the worker's status", worker_text, strlen(worker_text), JSON_MAX, &part,
+			  NULL) == 0 &&
 	    bs_json_set(v, "served", part) < 0)
 		return -ENOMEM;
 	return bs_json_write(v, out);
@@ -241,9 +242,9 @@ void clients_accept(struct super *s, struct watch *w, uint32_t events)
 
 	if (fd < 0)
 		return;
-	c = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0 ?
-		    calloc(1, sizeof(*c)) :
-		    NULL;
+	c = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
+		    ? calloc(1, sizeof(*c))
+		    : NULL;
 	if (!c) {
 		(void)bs_close(fd);
 		return;

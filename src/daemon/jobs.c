@@ -55,8 +55,7 @@ static int mount_image(const char *name, bool lazy)
 	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) > 64)
 		return send_failure(BS_MSG_MOUNTED, bs_fail(&err, -EINVAL, "bad image name"), &err);
 	(void)bs_path_of_fd(CONTENT_FD, base);
-	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "",
-		       lazy ? name : "");
+	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "", lazy ? name : "");
 	mnt = bs_erofs_mount(bs_path_of_fd(METADATA_FD, meta), content, lazy, &err);
 	if (mnt < 0) {
 		(void)bs_error_context(&err, "mount image %.12s", name);

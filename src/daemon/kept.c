@@ -43,8 +43,7 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 		(void)bs_msg_add_fd(&m, fd);
 	/* a keeper that is gone is seen in epoll; one that does not read is as good as gone */
 	if (bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN &&
-	    (poll(&room, 1, KEEPER_WAIT_MS) != 1 ||
-	     bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN))
+	    (poll(&room, 1, KEEPER_WAIT_MS) != 1 || bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN))
 		super_kill(&s->keeper_process);
 }
 
@@ -116,8 +115,8 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role", "keeper", "--config", s->config_file,
-			       NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  "keeper",
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	int pair[2], r;

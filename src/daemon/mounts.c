@@ -32,8 +32,8 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
-#define PRUNE_EVERY 256u	      /* starts, between two looks at the timelines */
-#define TRIES_MAX 20u		      /* of PREPARE, with a new worker each */
+#define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
+#define TRIES_MAX 20u		    /* of PREPARE, with a new worker each */
 
 /* --- images ----------------------------------------------------------------------------- */
 

@@ -52,11 +52,11 @@ struct held_image {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	enum image_state state;
-	int mnt;	 /* the mount, -EBADF while there is none */
-	bool lazy;	 /* mnt reads through FUSE */
-	bool complete;	 /* the worker said so: the next mount needs no FUSE */
-	uint32_t request; /* of PREPARE */
-	unsigned int tries; /* workers that were asked, and died over it or for another reason */
+	int mnt;	       /* the mount, -EBADF while there is none */
+	bool lazy;	       /* mnt reads through FUSE */
+	bool complete;	       /* the worker said so: the next mount needs no FUSE */
+	uint32_t request;      /* of PREPARE */
+	unsigned int tries;    /* workers that were asked, and died over it or for another reason */
 	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
 	bool sent;	       /* the worker that runs has it */
 	struct bs_list waiting; /* struct acquirer */
@@ -116,11 +116,11 @@ struct super {
 	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */
 	struct watch old_worker; /* pidfd of a dead supervisor's: must be gone before ours starts */
 	int fuse_fd, fuse_mnt;
-	bool fuse_used; /* a server answered INIT on it */
-	bool fuse_tried; /* and failed: this machine has none */
+	bool fuse_used;	   /* a server answered INIT on it */
+	bool fuse_tried;   /* and failed: this machine has none */
 	bool listen_given; /* the socket is a service manager's: it stays when we end */
 	bool worker_ready;
-	uint64_t worker_started_ns, worker_next_ns; /* not to be started before */
+	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
 	struct bs_list clients, images, leases, children, forwarded, unpacks;
 };

@@ -59,8 +59,8 @@ static void signal_came(struct super *s, struct watch *w, uint32_t events)
 	while (read(w->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			s->stop = true;
-		else if (si.ssi_signo == SIGHUP)
-			workers_stop(s); /* the next one is the binary on disk, with the files on disk */
+		else if (si.ssi_signo == SIGHUP) /* the next one is the binary on disk */
+			workers_stop(s);
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* their sockets tell what matters */
@@ -140,8 +140,8 @@ static int make_socket(struct super *s, struct bs_error *err)
 
 	if (sock < 0)
 		return bs_fail_errno(err, -errno, "make a socket");
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s",
-		       bs_path_of_fd(s->run_fd, dir), SOCKET_NAME);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(s->run_fd, dir),
+		       SOCKET_NAME);
 	if (somebody_listens(&addr))
 		return bs_fail(err, -EADDRINUSE, "another bootseerd listens at '%s/%s'",
 			       s->conf->run_dir, SOCKET_NAME);
@@ -150,8 +150,8 @@ static int make_socket(struct super *s, struct bs_error *err)
 	r = bind(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	(void)umask(mask);
 	if (r < 0 || listen(sock, 128) < 0)
-		return bs_fail_errno(err, r < 0 ? r : -errno, "listen at '%s/%s'",
-				     s->conf->run_dir, SOCKET_NAME);
+		return bs_fail_errno(err, r < 0 ? r : -errno, "listen at '%s/%s'", s->conf->run_dir,
+				     SOCKET_NAME);
 	s->listen.fd = bs_take_fd(&sock);
 	return 0;
 }

@@ -26,7 +26,7 @@ struct unpacking {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	struct bs_msg request; /* to the worker; sent again to a new one until it is answered */
-	bool sent; /* the worker that runs has it */
+	bool sent;	       /* the worker that runs has it */
 	bool answered;
 	struct bs_list waiting; /* struct asker */
 };
@@ -111,7 +111,8 @@ bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m)
 	if (result != 0) {
 		const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
 
-		end(s, u, result > 4095 ? -EPROTO : -(int)result, text ? text : "the worker failed");
+		end(s, u, result > 4095 ? -EPROTO : -(int)result,
+		    text ? text : "the worker failed");
 		return true;
 	}
 	fds[0] = m->n_fds > 0 ? m->fds[0] : -EBADF;

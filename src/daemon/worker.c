@@ -61,8 +61,7 @@ static void event(void *cookie, const char *text)
 	bs_broker_event(((struct worker *)cookie)->broker, text);
 }
 
-static int open_source(void *cookie, const char *source, struct bs_repo **ret,
-		       struct bs_error *err)
+static int open_source(void *cookie, const char *source, struct bs_repo **ret, struct bs_error *err)
 {
 	return bs_sources_open(((struct worker *)cookie)->sources, source, ret, err);
 }

@@ -85,7 +85,8 @@ static int range_data(struct bs_call *c, const void *data, size_t len)
 	}
 	memcpy((char *)rd->rg->buf + rd->rg->got, from, len);
 	__atomic_store_n(&rd->rg->got, rd->rg->got + len, __ATOMIC_RELAXED);
-	if (rd->rg->got == rd->rg->len && c->http.status == 200 && c->http.length != range_end(rd->rg))
+	if (rd->rg->got == rd->rg->len && c->http.status == 200 &&
+	    c->http.length != range_end(rd->rg))
 		return BS_HTTP_ENOUGH;
 	return 0;
 }

@@ -163,8 +163,7 @@ static int read_all(struct create *c, struct bs_error *err)
 	return c->marker || c->annot.image ? 1 : 0;
 }
 
-/* --- acting
- * ---------------------------------------------------------------------------------------- */
+/* --- acting ---------------------------------------------------------------------------------- */
 
 static int set(char **at, const char *text)
 {

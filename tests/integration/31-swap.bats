@@ -472,7 +472,7 @@ two" ]
 }
 
 @test "many at once: no mount, state, descriptor or process is left" {
-	local n round pids
+	local n pids
 	shim_daemon --erofs
 	mounts=$(grep -c " $BST_ROOT" /proc/self/mountinfo)
 	for n in $(seq 24); do
@@ -480,7 +480,7 @@ two" ]
 		shim_edit "$BST_ROOT/b$n" '.linux.cgroupsPath += "-" + $n' --arg n "$n"
 		shim_stub "$BST_ROOT/b$n/rootfs"
 	done
-	for round in 1 2; do
+	for _ in 1 2; do
 		pids=()
 		for n in $(seq 24); do
 			shim run -b "$BST_ROOT/b$n" "$ID-$n" >"$BST_ROOT/out-$n" 2>&1 </dev/null &

@@ -3,6 +3,7 @@
 # Copyright the bootseer authors
 #
 # 40-daemon.bats: supervisor, keeper and worker: served bytes are right, whoever dies.
+# shellcheck disable=SC2016,SC2154
 # timeout: 1500
 # test-timeout: 400
 

@@ -80,8 +80,7 @@ static void expect_block(const struct bs_tree *t, const struct bs_tree_entry *e,
 		memset(out + left, 0, BS_BLOCK_SIZE - left);
 }
 
-/* --- make
- * ----------------------------------------------------------------------------------------- */
+/* --- make ------------------------------------------------------------------------------------ */
 
 static void write_blob(const struct bs_tree *t, int fd)
 {
@@ -166,8 +165,7 @@ static void make(const char *what, const char *dir)
 	printf("%u entries, tree %zu bytes, metadata %" PRIu64 " bytes\n", t->n_entries, len, size);
 }
 
-/* --- compare
- * -------------------------------------------------------------------------------------- */
+/* --- compare --------------------------------------------------------------------------------- */
 
 struct compare {
 	const struct bs_tree *t;
@@ -394,8 +392,7 @@ static void compare(const char *dir, const char *target, bool overlay)
 	printf("%u entries are as the tree says\n", t->n_entries);
 }
 
-/* --- mount, time
- * ---------------------------------------------------------------------------------- */
+/* --- mount, time ----------------------------------------------------------------------------- */
 
 static void mount_on(const char *dir, const char *target)
 {

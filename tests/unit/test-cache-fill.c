@@ -25,11 +25,11 @@
 struct fake {
 	struct bs_repo repo;
 	struct model *model;
-	int fail;	   /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
-	bool cut;	   /* -EBADMSG is the result, as of a body that ends early */
-	int n_fail;	   /* atomic; INT_MAX: always */
+	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
+	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
+	int n_fail;	     /* atomic; INT_MAX: always */
 	int n_reads, n_open; /* atomic */
-	int hold;	   /* atomic: background ranges stay unanswered while set */
+	int hold;	     /* atomic: background ranges stay unanswered while set */
 };
 
 struct answer {
@@ -86,7 +86,9 @@ static void fake_free(struct bs_repo *r)
 {
 }
 
-static const struct bs_repo_ops fake_ops = { .scheme = "fake", .read = fake_read, .free = fake_free };
+static const struct bs_repo_ops fake_ops = { .scheme = "fake",
+					     .read = fake_read,
+					     .free = fake_free };
 
 /* --- the set-up of each test ------------------------------------------------------------------ */
 
@@ -194,8 +196,12 @@ static void read_done(struct bs_read *rd)
 /* Reads and checks the bytes; the read's result. */
 static int read_and_check(uint64_t off, uint32_t len)
 {
-	struct waiting w = { .rd = { .blob = blob, .origin = origin, .off = off, .len = len,
-				     .buf = malloc(len), .done = read_done },
+	struct waiting w = { .rd = { .blob = blob,
+				     .origin = origin,
+				     .off = off,
+				     .len = len,
+				     .buf = malloc(len),
+				     .done = read_done },
 			     .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .changed = PTHREAD_COND_INITIALIZER };
 	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
@@ -404,7 +410,8 @@ static void equal_units_are_copied_not_fetched(void **state)
 	assert_int_equal(stats().copied_units, 1);
 	/* bytes of the other that went bad on the disk are not taken */
 	memset(unit, 0, 4096);
-	assert_int_equal(pwrite(bs_blob_fd(other), unit, 4096, (off_t)model.units[12].blob_off), 4096);
+	assert_int_equal(pwrite(bs_blob_fd(other), unit, 4096, (off_t)model.units[12].blob_off),
+			 4096);
 	assert_int_equal(read_and_check(model.units[12].blob_off, 4096), 0);
 	assert_int_equal(fakes[0].n_reads, 1);
 	completed = 0;
@@ -413,7 +420,9 @@ static void equal_units_are_copied_not_fetched(void **state)
 	assert_int_equal(stats().copied_units, MODEL_UNITS / 2 - 1);
 	assert_int_equal(stats().fetched_units, MODEL_UNITS / 2 + 1);
 	other = bs_blob_free(other);
-	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) | unlinkat(fd, "state", 0), 0);
+	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) |
+				 unlinkat(fd, "state", 0),
+			 0);
 	bs_close(fd);
 	rmdir(dir2);
 	free(unit);

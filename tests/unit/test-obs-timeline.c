@@ -44,7 +44,8 @@ static struct bs_json *line(const char *id, size_t n)
 	assert_int_equal(bs_strv_split(&lines, text, "\n"), 0);
 	if (n >= lines.n)
 		return NULL;
-	assert_int_equal(bs_json_parse("line", lines.v[n], strlen(lines.v[n]), 1 << 16, &v, NULL), 0);
+	assert_int_equal(bs_json_parse("line", lines.v[n], strlen(lines.v[n]), 1 << 16, &v, NULL),
+			 0);
 	return v;
 }
 
