@@ -35,6 +35,7 @@ enum bs_msg_type {
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
 	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
+	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
 	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
 	BS_MSG_READY,	/* worker: requests are being served */

@@ -196,6 +196,7 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 			reply_status(s, c, m->id, NULL);
 		break;
 	case BS_MSG_COMPLETE:
+	case BS_MSG_VERIFY:
 		if (!forward(s, c, m, COMPLETE_WAIT_NS))
 			clients_reply(s, c, m->id, -EAGAIN, "no worker is ready, try again");
 		break;

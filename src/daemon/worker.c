@@ -31,6 +31,7 @@
 #include "net/loop.h"
 #include "rootfs/blockfs.h"
 #include "rootfs/images.h"
+#include "rootfs/share.h"
 
 #define FUSE_THREADS 4u
 #define PREPARE_THREADS 4u
@@ -85,10 +86,10 @@ static int read_request(const struct bs_msg *m, struct bs_digest *ret_digest,
 	return 0;
 }
 
-static void reply_prepared(struct worker *w, uint32_t id, struct bs_image *i)
+static void reply_prepared(struct worker *w, uint32_t id, struct bs_cached *i)
 {
 	const bool complete = bs_blob_complete(i->blob);
-	bs_autofd int meta = bs_image_open_metadata(i);
+	bs_autofd int meta = bs_cached_open_metadata(i);
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_REPLY, id);
@@ -117,14 +118,14 @@ static void completed(void *cookie, const struct bs_digest *digest)
 /* A request that is answered when its image is complete. */
 struct completion {
 	struct worker *w;
-	struct bs_image *image;
+	struct bs_cached *image;
 	uint32_t id;
 	bool unpack; /* wants the tree and the blob */
 };
 
-static void reply_unpack(struct worker *w, uint32_t id, struct bs_image *i)
+static void reply_unpack(struct worker *w, uint32_t id, struct bs_cached *i)
 {
-	bs_autofd int tree = bs_image_open_tree(i);
+	bs_autofd int tree = bs_cached_open_tree(i);
 	struct bs_error err = BS_ERROR_INIT;
 	bs_automsg m;
 
@@ -156,17 +157,44 @@ static void completion_done(void *cookie, int result)
 	free(c);
 }
 
-static void complete_then_reply(struct worker *w, struct bs_image *i, const struct bs_msg *m)
+static void complete_then_reply(struct worker *w, struct bs_cached *i, const struct bs_msg *m)
 {
 	struct completion *c = malloc(sizeof(*c));
 	struct bs_error err = BS_ERROR_INIT;
 
 	if (c)
 		*c = (struct completion){ w, i, m->id, m->type == BS_MSG_UNPACK };
-	if (c && bs_image_complete(i, completion_done, c) == 0)
+	if (c && bs_cached_complete(i, completion_done, c) == 0)
 		return;
 	free(c);
 	bs_broker_reply(w->broker, m->id, bs_fail(&err, -ENOMEM, "out of memory"), &err);
+}
+
+static void verify_cache(struct worker *w, uint32_t id)
+{
+	bs_autobuf text = BS_BUF_INIT(4096);
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t images, frames, wrong;
+	struct bs_jsonw *j;
+	bs_automsg m;
+	int r = bs_images_verify(w->images, &images, &frames, &wrong, &err);
+
+	j = r == 0 ? bs_jsonw_new(false) : NULL;
+	if (!j) {
+		bs_broker_reply(w->broker, id, r < 0 ? r : bs_fail(&err, -ENOMEM, "out of memory"),
+				&err);
+		return;
+	}
+	bs_jsonw_object(j);
+	bs_jsonw_ku64(j, "images", images);
+	bs_jsonw_ku64(j, "frames", frames);
+	bs_jsonw_ku64(j, "wrong", wrong);
+	bs_jsonw_end(j);
+	(void)bs_jsonw_finish(j, &text);
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text));
+	bs_broker_send(w->broker, &m);
 }
 
 static void run_task(struct worker *w, struct bs_msg *m)
@@ -175,7 +203,7 @@ static void run_task(struct worker *w, struct bs_msg *m)
 	struct bs_timeline tl = BS_TIMELINE_NONE;
 	struct bs_error err = BS_ERROR_INIT;
 	struct bs_digest digest;
-	struct bs_image *i;
+	struct bs_cached *i;
 	uint64_t wait_ns;
 	size_t n = 0;
 	int r = read_request(m, &digest, sources, &n, &wait_ns, &err);
@@ -193,9 +221,11 @@ static void run_task(struct worker *w, struct bs_msg *m)
 		return;
 	}
 	reply_prepared(w, m->id, i);
+	if (bs_blob_n_present(i->blob) < bs_blob_geometry(i->blob)->n_units)
+		bs_images_share(w->images, i);
 	/* also for what is all here, but has not been proven since a restart */
 	if (w->conf->background || bs_blob_n_present(i->blob) == bs_blob_geometry(i->blob)->n_units)
-		(void)bs_image_complete(i, NULL, NULL);
+		(void)bs_cached_complete(i, NULL, NULL);
 }
 
 static void *prepare_main(void *arg)
@@ -211,7 +241,10 @@ static void *prepare_main(void *arg)
 		t = bs_list_entry(w->tasks.next, struct task, queued);
 		bs_list_remove(&t->queued);
 		(void)pthread_mutex_unlock(&w->lock);
-		run_task(w, &t->msg);
+		if (t->msg.type == BS_MSG_VERIFY)
+			verify_cache(w, t->msg.id);
+		else
+			run_task(w, &t->msg);
 		bs_msg_done(&t->msg);
 		free(t);
 	}
@@ -323,7 +356,7 @@ static int control_loop(struct worker *w, int control)
 		if (m.type == BS_MSG_REPLY)
 			bs_broker_answered(w->broker, &m);
 		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE ||
-			 m.type == BS_MSG_UNPACK)
+			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);
