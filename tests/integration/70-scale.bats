@@ -88,13 +88,13 @@ one() {
 		name=abc
 		printf '%s %s\n' "$BST_ROOT/${name:i%3:1}" "n$i"
 	done | xargs -P 20 -L 1 bash -c 'one "$@"' _ 3>&- 4>&-
-	echo "200 containers in $SECONDS s"
+	echo "# 200 containers in $SECONDS s" >&3
 	bst_wait 10 lazy_no_state
 	[ "$(node_status .worker.restarts)" = 0 ]
 	facts >"$BST_ROOT/after"
 	diff "$BST_ROOT/before" "$BST_ROOT/after"
 	for role in supervisor keeper worker; do
-		echo "$role: $(cat "$BST_ROOT/rss-$role") kB before, $(rss $role) kB after"
+		echo "# $role: VmRSS $(cat "$BST_ROOT/rss-$role") kB before, $(rss $role) kB after" >&3
 		[ "$(rss $role)" -lt $(($(cat "$BST_ROOT/rss-$role") + 8192)) ]
 	done
 	[ "$(rss supervisor)" -lt 20480 ]
