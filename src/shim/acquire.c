@@ -108,6 +108,16 @@ static int from_image(struct bs_want *w, struct places *p, const char *image, st
 		     : 0;
 }
 
+/* A place, written as one; what is at it is for the worker to find out. */
+static int check_repository(const char *source, struct bs_error *err)
+{
+	struct bs_ref ref = { 0 };
+	int r = bs_ref_parse(source, &ref, err);
+
+	bs_ref_done(&ref);
+	return r < 0 ? (bs_error_context(err, "repository"), r) : 0;
+}
+
 static int from_marker(struct bs_want *w, struct places *p, const char *marker, size_t len,
 		       const struct bs_json *annotations, struct bs_error *err)
 {
@@ -115,15 +125,20 @@ static int from_marker(struct bs_want *w, struct places *p, const char *marker, 
 	bs_autofree char *source = NULL;
 	int r = bs_marker_parse(marker, len, &m, err);
 
-	if (r < 0)
+	if (r == 0) {
+		source = bs_str_after(m.repository, "oci:") ? strdup(m.repository)
+							    : bs_strf("docker://%s", m.repository);
+		r = source ? check_repository(source, err) : bs_fail(err, -ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		bs_marker_done(&m);
 		return bs_error_context(err, "the image's marker '/" BS_MARKER_PATH "'"), r;
+	}
 	r = set_digest(w, &m.artifact);
 	if (r == 0)
 		r = add_engine_names(p, annotations, err);
-	source = bs_str_after(m.repository, "oci:") ? strdup(m.repository)
-						    : bs_strf("docker://%s", m.repository);
 	if (r == 0)
-		r = source ? add_place(p, source, err) : -ENOMEM;
+		r = add_place(p, source, err);
 	bs_marker_done(&m);
 	return r;
 }
