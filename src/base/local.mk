@@ -16,6 +16,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/mem.c %D%/mem.h \
 	%D%/parse.c %D%/parse.h \
 	%D%/path.c %D%/path.h \
+	%D%/rmtree.c %D%/rmtree.h \
 	%D%/spawn.c %D%/spawn.h \
 	%D%/str.c %D%/str.h
 BASE_LIBS = src/base/libbase.a $(YAJL_LIBS) $(CRYPTO_LIBS)

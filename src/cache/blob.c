@@ -277,22 +277,25 @@ static void forget(struct bs_blob *b, uint32_t i)
 	atomic_store(&b->complete, false);
 }
 
-bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
+int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
 {
 	struct bs_unit u;
 
-	if (bs_blob_has(b, i))
-		return true;
 	if (!test_bit(b->present, i))
-		return false;
+		return 0;
 	b->g.ops->unit(b->g.cookie, i, &u);
 	if (bs_pread_full(b->fd, buf, u.blob_len, u.blob_off) == (ssize_t)u.blob_len &&
 	    b->g.ops->verify(b->g.cookie, scratch, i, buf) == 0) {
 		(void)set_bit(b->proven, i);
-		return true;
+		return 1;
 	}
 	forget(b, i);
-	return false;
+	return -EBADMSG;
+}
+
+bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
+{
+	return bs_blob_has(b, i) || bs_blob_prove(b, i, scratch, buf) == 1;
 }
 
 int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, uint32_t len)

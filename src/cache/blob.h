@@ -81,6 +81,12 @@ bool bs_blob_has(struct bs_blob *b, uint32_t i);
  */
 bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
 
+/*
+ * Proves unit i from its bytes on disk, whatever was believed: 1 right, 0 not present,
+ * -EBADMSG wrong, and from now on not present.
+ */
+int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
+
 /* Reads len bytes of a unit that bs_blob_has; less than all is -ENODATA and forgets the unit. */
 int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, uint32_t len);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
 /*
- * Completion of a blob in the background lane: a few ranges in flight, each started
- * when one has ended; when nothing seems to be missing, an unpacker proves and syncs.
+ * Completion of a blob in the background lane. First what other blobs of the node have
+ * is copied; then a few ranges are in flight, each started when one has ended; when
+ * nothing seems to be missing, an unpacker proves and syncs.
  * Whatever goes wrong, it begins again from the front after a pause.
  */
 #include "config.h"
@@ -14,6 +15,7 @@
 
 #define RANGE_DATA_MAX (1u << 20) /* small, since demand reads may wait for one on the wire */
 #define RANGES 4u		  /* of one blob in flight */
+#define COPIES_AT_ONCE 64u	  /* units, before an unpacker looks for demand work again */
 #define PAUSE_ROUNDS 5u		  /* how long a pause is, as after so many failed rounds */
 
 static void step(struct completion *c);
@@ -139,6 +141,40 @@ void bs_completion_range_ended(struct completion *c, bool failed)
 		again_later(c);
 }
 
+static bool copy_unit(struct completion *c, uint32_t i, struct unpacker *un)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(c->blob);
+	struct bs_blob *other;
+	struct bs_unit u;
+	uint32_t k;
+
+	if (!g->ops->alias(g->cookie, i, &other, &k) ||
+	    !bs_blob_check(other, k, un->scratch, un->bytes))
+		return false;
+	bs_fill_unit(other, k, &u);
+	return bs_blob_read(other, k, u.blob_off, un->bytes, u.blob_len) == 0 &&
+	       bs_fill_store(c->fill, c->blob, i, un);
+}
+
+static void copy_some(struct job *j, struct unpacker *un)
+{
+	struct completion *c = BS_CONTAINER_OF(j, struct completion, copy);
+	uint32_t n_units = bs_blob_geometry(c->blob)->n_units, n = 0;
+
+	for (; n < COPIES_AT_ONCE; c->next++) {
+		c->next = bs_blob_next_missing(c->blob, c->next);
+		if (c->next >= n_units)
+			break;
+		n += copy_unit(c, c->next, un);
+	}
+	if (n == COPIES_AT_ONCE) {
+		bs_fill_enqueue(c->fill, BS_LANE_BACKGROUND, &c->copy);
+		return;
+	}
+	c->next = 0;
+	step(c);
+}
+
 int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *origin,
 		     void (*done)(void *cookie, int result), void *cookie)
 {
@@ -150,6 +186,11 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 				  .done = done, .cookie = cookie };
 	bs_list_init(&c->finish.queued);
 	c->finish.run = finish;
-	step(c);
+	bs_list_init(&c->copy.queued);
+	c->copy.run = copy_some;
+	if (bs_blob_geometry(blob)->ops->alias)
+		bs_fill_enqueue(f, BS_LANE_BACKGROUND, &c->copy);
+	else
+		step(c);
 	return 0;
 }

@@ -322,11 +322,11 @@ static void try_again(struct bs_fill *f, struct fetch *fe, int failure)
 
 /* --- the unpackers ------------------------------------------------------------------------------------ */
 
-static void store_and_land(struct bs_fill *f, struct fetch *fe, uint32_t unit, const void *bytes)
+static void store_and_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
 {
-	if (bs_blob_store(fe->blob, unit, bytes) < 0)
+	if (bs_blob_store(b, unit, bytes) < 0)
 		COUNT(f, unstored_units, 1);
-	bs_fill_land(f, fe->blob, unit, bytes, 0);
+	bs_fill_land(f, b, unit, bytes, 0);
 }
 
 /* Units of a range that came; how many from the first on were right. */
@@ -357,23 +357,31 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 		COUNT(f, fetched_bytes, u.data_len);
 		if (f->o.fetched)
 			f->o.fetched(f->o.fetched_cookie, fe->blob, u.data_len);
-		store_and_land(f, fe, unit, un->bytes);
+		store_and_land(f, fe->blob, unit, un->bytes);
 		at += u.data_len;
 	}
 	return fe->n;
 }
 
+bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(b);
+
+	if (g->ops->verify(g->cookie, un->scratch, unit, un->bytes) < 0)
+		return false;
+	COUNT(f, copied_units, 1);
+	store_and_land(f, b, unit, un->bytes);
+	return true;
+}
+
 /* Bytes of an equal unit of another image; anything wrong with it: over the network. */
 static void unpack_local(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
 {
-	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
 	struct bs_unit u;
 
 	bs_fill_unit(fe->other, fe->other_unit, &u);
 	if (bs_blob_read(fe->other, fe->other_unit, u.blob_off, un->bytes, u.blob_len) == 0 &&
-	    g->ops->verify(g->cookie, un->scratch, fe->first, un->bytes) == 0) {
-		COUNT(f, copied_units, 1);
-		store_and_land(f, fe, fe->first, un->bytes);
+	    bs_fill_store(f, fe->blob, fe->first, un)) {
 		(void)bs_fill_fetch_free(fe);
 		return;
 	}

@@ -77,6 +77,7 @@ struct completion {
 	unsigned int running; /* ranges; guarded by fill.lock */
 	bool finishing;	      /* finish is queued or runs; guarded by fill.lock */
 	bool failed;	      /* one did since the last pause; guarded by fill.lock */
+	struct job copy;   /* runs first, before there are ranges */
 	struct job finish; /* queued when nothing seems to be missing */
 	void (*done)(void *cookie, int result);
 	void *cookie;
@@ -101,7 +102,6 @@ struct bs_fill {
 
 #define COUNT(f, what, n) atomic_fetch_add_explicit(&(f)->stats.what, (n), memory_order_relaxed)
 
-
 /* --- fill.c ------------------------------------------------------------------------------- */
 
 void bs_fill_unit(struct bs_blob *b, uint32_t i, struct bs_unit *ret);
@@ -113,6 +113,12 @@ struct flight *bs_fill_flight(struct bs_fill *f, struct bs_blob *b, uint32_t uni
 /* Ends a flight: every waiter gets its piece of the unit's bytes, or the error. */
 void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
 		  int result);
+
+/*
+ * A copy of an equal unit is in un->bytes: proven, stored, its waiters answered. False
+ * when it is not equal.
+ */
+bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
 
 /* n parts of a read are done; the last one calls its owner. */
 void bs_fill_read_part(struct bs_fill *f, struct bs_read *rd, unsigned int n, int result);

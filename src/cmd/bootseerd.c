@@ -113,6 +113,8 @@ static int run_role(const struct options *o, const struct bs_conf *conf)
 		return bs_keeper_main(o->config, LINK_FD);
 	if (bs_streq(o->role, "worker"))
 		return bs_worker_main(conf, LINK_FD);
+	if (bs_streq(o->role, "unpack"))
+		return bs_job_unpack(arg);
 	if (bs_streq(o->role, "credential"))
 		return bs_job_credential(conf, arg);
 	bs_log_error("no role '%s'", o->role);

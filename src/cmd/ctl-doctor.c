@@ -133,13 +133,14 @@ static void check_space(struct doctor *d, const struct bs_conf *conf)
 static void check_user(struct doctor *d, const struct bs_conf *conf)
 {
 	struct bs_error err = BS_ERROR_INIT;
-	const struct passwd *pw = getpwnam(conf->user);
+	const char *name = conf->user && *conf->user ? conf->user : "nobody";
+	const struct passwd *pw = getpwnam(name);
 	int r = 0;
 
 	if (!pw)
-		r = bs_fail(&err, -ENOENT, "user '%s' ([node] user) does not exist", conf->user);
+		r = bs_fail(&err, -ENOENT, "user '%s' ([node] user) does not exist", name);
 	else if (pw->pw_uid == 0)
-		r = bs_fail(&err, -EINVAL, "user '%s' ([node] user) is root", conf->user);
+		r = bs_fail(&err, -EINVAL, "user '%s' ([node] user) is root", name);
 	note(d, "the worker's user", r, &err, BAD, "make a system user and name it there");
 }
 

@@ -26,6 +26,7 @@ struct look {
 	const char *platform;
 	bool json, quiet;
 	struct bs_ref ref;
+	bool has_ref;
 	struct bs_repo *repo;
 };
 
@@ -51,10 +52,13 @@ static int look_begin(struct look *l, const struct bs_usage *u, int argc, char *
 	unsigned int n;
 	int r = bs_options_parse(u, argc, argv, args, &n, &err);
 
-	if (r == 0)
+	l->has_ref = r == 0 && n > 0;
+	if (l->has_ref)
 		r = bs_ref_parse(args[0], &l->ref, &err);
 	if (r != 0)
 		return ctl_usage(u, r, &err);
+	if (!l->has_ref) /* the command has another meaning without one */
+		return -1;
 	return ctl_repo_open(&l->net, &l->ref, false, &l->repo, &err) < 0 ? ctl_fail(&err) : -1;
 }
 
@@ -232,18 +236,23 @@ static int verified_json(const struct bs_image *i)
 int ctl_image_verify(int argc, char **argv)
 {
 	autolook l = { .net = CTL_NET_INIT };
+	const char *config = NULL;
+	bool cache = false;
 	const struct bs_option options[] = {
 		PLATFORM_OPTION(&l),
 		CTL_NET_OPTIONS(&l.net),
+		{ "cache", 0, BS_OPTION_FLAG, &cache, NULL, "no REF: prove what the node's cache has" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "with --cache: see bootseer.conf(5)" },
 		{ "json", 0, BS_OPTION_FLAG, &l.json, NULL, "print the result as JSON" },
 		{ "quiet", 'q', BS_OPTION_FLAG, &l.quiet, NULL, "show no progress" },
 	};
 	const struct bs_usage usage = {
-		"bootseerctl image verify REF [OPTION]...",
-		"Fetches all parts of a converted image and proves every frame.\n",
+		"bootseerctl image verify REF|--cache [OPTION]...",
+		"Fetches all parts of a converted image and proves every frame, or proves every\n"
+		"frame in the node's cache; wrong ones are forgotten.\n",
 		options,
 		BS_ARRAY_LEN(options),
-		1,
+		0,
 		1
 	};
 	bs_auto(image) struct bs_image *i = NULL;
@@ -253,6 +262,10 @@ int ctl_image_verify(int argc, char **argv)
 
 	if (r >= 0)
 		return r;
+	if (cache == l.has_ref)
+		return ctl_usage(&usage, bs_fail(&err, -EINVAL, "give either REF or --cache"), &err);
+	if (cache)
+		return ctl_node_verify(config, l.json);
 	bs_progress_init(&v.progress, l.quiet);
 	if (open_image(&l, &i, &err) < 0)
 		return ctl_fail(&err);

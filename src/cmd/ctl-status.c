@@ -7,40 +7,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cmd/ctl.h"
-#include "ctl/client.h"
-#include "ctl/conf.h"
+#include "ctl/msg.h"
 
 #define REPLY_MAX 65536u
 #define WAIT_NS (10 * BS_NS_PER_S)
-
-/* One request without fields; the reply. Never starts a daemon. */
-static int call(const char *config, enum bs_msg_type type, struct bs_msg *ret, struct bs_error *err)
-{
-	struct bs_client_options o = { .timeout_ns = WAIT_NS };
-	bs_autofd int sock = -EBADF;
-	struct bs_conf conf;
-	bs_automsg m;
-	int r = bs_conf_read(config, &conf, err);
-
-	if (r < 0)
-		return r;
-	o.run_dir = conf.run_dir;
-	sock = bs_client_connect(&o, err);
-	bs_conf_done(&conf);
-	if (sock < 0)
-		return sock;
-	bs_msg_init(&m, type, 1);
-	return bs_client_call(sock, &m, WAIT_NS, ret, err);
-}
 
 static uint64_t number(const struct bs_json *v, const char *path)
 {
@@ -160,7 +137,7 @@ static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 	int r;
 
 	bs_msg_init(&reply, 0, 0);
-	r = call(config, BS_MSG_STATUS, &reply, err);
+	r = ctl_node_call(config, BS_MSG_STATUS, WAIT_NS, &reply, err);
 	if (r < 0)
 		return r;
 	text = bs_msg_text(&reply, BS_TAG_JSON, 0);
@@ -224,5 +201,5 @@ int ctl_upgrade(int argc, char **argv)
 	bs_msg_init(&reply, 0, 0);
 	if (r != 0)
 		return ctl_usage(&usage, r, &err);
-	return call(config, BS_MSG_UPGRADE, &reply, &err) < 0 ? ctl_fail(&err) : 0;
+	return ctl_node_call(config, BS_MSG_UPGRADE, WAIT_NS, &reply, &err) < 0 ? ctl_fail(&err) : 0;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "cmd/options.h"
+#include "ctl/msg.h"
 #include "oci/ref.h"
 
 struct bs_error;
@@ -42,6 +43,12 @@ int ctl_dispatch(const char *prefix, const struct ctl_command *commands, size_t 
 int ctl_usage(const struct bs_usage *u, int r, const struct bs_error *err);
 /* Says what failed; 1. */
 int ctl_fail(const struct bs_error *err);
+
+/* One request without fields to the running bootseerd, which is never started for it. */
+int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, struct bs_msg *ret,
+		  struct bs_error *err);
+/* `image verify --cache`: the exit code, 1 when frames were wrong. */
+int ctl_node_verify(const char *config, bool json);
 
 /* How to reach repositories: the options that all commands with a REF have. */
 struct ctl_net {

@@ -12,6 +12,7 @@ bootseerctl_SOURCES = \
 	%D%/ctl-convert.c \
 	%D%/ctl-doctor.c \
 	%D%/ctl-image.c \
+	%D%/ctl-node.c \
 	%D%/ctl-status.c \
 	%D%/ctl-timeline.c \
 	%D%/ctl.c %D%/ctl.h \

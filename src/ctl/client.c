@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -24,13 +25,18 @@
 #define SOCKET_NAME "bootseerd.sock"
 
 /* The run directory may be deeper than sun_path is long: go by its descriptor. */
-static int try_connect(int run_fd)
+static int try_connect(int run_fd, uint64_t timeout_ns)
 {
+	/* a stopped daemon's full backlog would block us */
+	const struct timeval tv = { .tv_sec = (time_t)(timeout_ns / BS_NS_PER_S),
+				    .tv_usec = (suseconds_t)(timeout_ns % BS_NS_PER_S / 1000) };
 	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	char dir[32];
 
 	if (sock < 0)
+		return -errno;
+	if (setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0)
 		return -errno;
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(run_fd, dir),
 		       SOCKET_NAME);
@@ -79,7 +85,7 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 		return bs_fail(err, -ENOTCONN, "bootseerd is not running (no '%s')", o->run_dir);
 	if (run_fd < 0)
 		return bs_fail_errno(err, run_fd, "make run directory '%s'", o->run_dir);
-	r = try_connect(run_fd);
+	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
 	if (!nobody_listens(r))
@@ -91,13 +97,13 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	lock = bs_lock_open(run_fd, "start.lock", o->timeout_ns);
 	if (lock < 0)
 		return bs_fail_errno(err, lock, "lock '%s/start.lock'", o->run_dir);
-	r = try_connect(run_fd);
+	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
 	r = start_daemon(o, err);
 	if (r < 0)
 		return r;
-	r = try_connect(run_fd);
+	r = try_connect(run_fd, o->timeout_ns);
 	if (r < 0)
 		return bs_fail_errno(err, r, "connect to the bootseerd just started at '%s/%s'",
 				     o->run_dir, SOCKET_NAME);

@@ -6,7 +6,8 @@
  * BS_MSG_BYTES_MAX bytes, with descriptors beside it (SCM_RIGHTS).
  *
  *   header  magic u32 "BSM1", version u16, type u16, id u32, n_fields u16, zero u16
- *   fields  tag u16, len u32, then len bytes (numbers: 8, little-endian; texts: no NUL)
+ *   fields  tag u16, len u32, then len bytes (numbers: 8, little-endian; texts: no NUL),
+ *           then one NUL that len does not count
  *
  * The reader takes any bytes: bounded, no pointers followed before they are checked.
  */
@@ -32,8 +33,9 @@ enum bs_msg_type {
 	BS_MSG_RELEASE, /* CONTAINER */
 	BS_MSG_STATUS,	/* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
-	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH */
+	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
+	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
 	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
 	BS_MSG_READY,	/* worker: requests are being served */
@@ -47,7 +49,7 @@ enum bs_msg_type {
 	BS_MSG_DROP, /* NAME */
 	BS_MSG_KEPT, /* keeper to a new supervisor: NAME + fd; without NAME: that was all */
 	BS_MSG_QUIT, /* end, on purpose */
-	/* from a mounter child to the supervisor: RESULT, TEXT or fd of the mount */
+	/* from a child to the supervisor: RESULT, TEXT or fd of the mount */
 	BS_MSG_MOUNTED,
 	BS_MSG_TYPE_MAX
 };

@@ -196,8 +196,12 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 			reply_status(s, c, m->id, NULL);
 		break;
 	case BS_MSG_COMPLETE:
+	case BS_MSG_VERIFY:
 		if (!forward(s, c, m, COMPLETE_WAIT_NS))
 			clients_reply(s, c, m->id, -EAGAIN, "no worker is ready, try again");
+		break;
+	case BS_MSG_UNPACK:
+		unpacks_request(s, c, m);
 		break;
 	case BS_MSG_UPGRADE:
 		workers_stop(s);
@@ -255,6 +259,7 @@ void clients_sweep(struct super *s)
 		if (!c->gone)
 			continue;
 		mounts_client_gone(s, c);
+		unpacks_client_gone(s, c);
 		bs_list_for_each(fit, &s->forwarded) {
 			struct forwarded *f = bs_list_entry(fit, struct forwarded, all);
 

@@ -5,24 +5,34 @@
 #include "daemon/jobs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "base/rmtree.h"
+#include "base/str.h"
 #include "ctl/conf.h"
 #include "ctl/msg.h"
+#include "image/tree.h"
+#include "kern/caps.h"
 #include "kern/erofs.h"
 #include "net/auth.h"
+#include "rootfs/unpack.h"
 
 #define SOCKET_FD 3
 #define METADATA_FD 4
 #define CONTENT_FD 5
+#define TREE_FD 4
+#define UNPACKED_FD 6
+#define TREE_DATA_MAX (1u << 30)
 
 static int send_failure(enum bs_msg_type type, int result, const struct bs_error *err)
 {
@@ -95,4 +105,57 @@ int bs_job_credential(const struct bs_conf *conf, const char *host)
 	r = bs_msg_send(SOCKET_FD, &m);
 	explicit_bzero(secret, strlen(secret));
 	return r < 0;
+}
+
+/* Beside first, so that what has the name is whole. */
+static int unpack_beside(const char *name, const char *beside, struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	bs_auto(tree) struct bs_tree *t = NULL;
+	bs_autofd int dir = -EBADF;
+	size_t len;
+	int r = bs_read_file(TREE_FD, TREE_DATA_MAX, &bytes, &len);
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "read the tree");
+	r = bs_tree_read(bytes, len, &t, err);
+	if (r < 0)
+		return r;
+	r = bs_rmtree(UNPACKED_FD, beside); /* of an attempt that was killed */
+	if (r < 0)
+		return bs_fail_errno(err, r, "remove '%s'", beside);
+	if (mkdirat(UNPACKED_FD, beside, 0700) < 0)
+		return bs_fail_errno(err, -errno, "make '%s'", beside);
+	dir = openat(UNPACKED_FD, beside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return bs_fail_errno(err, -errno, "open '%s'", beside);
+	r = bs_unpack(t, CONTENT_FD, dir, err);
+	if (r < 0)
+		return r;
+	if (syncfs(dir) < 0 || renameat(UNPACKED_FD, beside, UNPACKED_FD, name) < 0)
+		return bs_fail_errno(err, -errno, "publish '%s'", name);
+	return 0;
+}
+
+int bs_job_unpack(const char *name)
+{
+	bs_autofree char *beside = bs_strf("%s.part", name);
+	struct bs_error err = BS_ERROR_INIT;
+	bs_automsg m;
+	int r = -ENOMEM;
+
+	(void)bs_caps_limit(BS_ROLE_UNPACKER);
+	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) > 64)
+		return send_failure(BS_MSG_MOUNTED, bs_fail(&err, -EINVAL, "bad image name"), &err);
+	if (beside)
+		r = unpack_beside(name, beside, &err);
+	if (r < 0) {
+		(void)bs_error_context(&err, "unpack image %.12s", name);
+		if (beside)
+			(void)bs_rmtree(UNPACKED_FD, beside);
+		return send_failure(BS_MSG_MOUNTED, r, &err);
+	}
+	bs_msg_init(&m, BS_MSG_MOUNTED, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	return bs_msg_send(SOCKET_FD, &m) < 0;
 }

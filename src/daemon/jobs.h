@@ -20,4 +20,10 @@ int bs_job_mount_whole(void *name);
 /* Finds the credentials of a registry. Sends a reply with USER and SECRET. */
 int bs_job_credential(const struct bs_conf *conf, const char *host);
 
+/*
+ * Unpacks an image: its compressed tree at 4, its complete blob at 5, the directory of
+ * unpacked images at 6, in which name becomes its own. Sends MOUNTED without a mount.
+ */
+int bs_job_unpack(const char *name);
+
 #endif

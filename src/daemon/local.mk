@@ -12,6 +12,8 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/sources.c %D%/sources.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \
+	%D%/unpacks.c \
+	%D%/user.c %D%/user.h \
 	%D%/worker.c %D%/worker.h \
 	%D%/workers.c
 DAEMON_LIBS = src/daemon/libdaemon.a $(ROOTFS_LIBS) $(OCI_LIBS) $(CTL_LIBS)

@@ -28,6 +28,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "daemon/super.h"
+#include "kern/mountfd.h"
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
@@ -202,6 +203,17 @@ static void mark(struct acquirer *a, enum bs_span span, uint64_t start_ns)
 	bs_timeline_span(&tl, span, start_ns, 0, NULL);
 }
 
+/*
+ * A copy of the mount, so that whoever attaches it does not take ours away. Kernels that
+ * copy no detached mount get the shared one, which is fine for all who only stack on it.
+ */
+static int add_mount(struct bs_msg *m, int mnt)
+{
+	bs_autofd int copy = bs_mountfd_clone(mnt, "", NULL);
+
+	return bs_msg_add_fd(m, copy >= 0 ? copy : mnt);
+}
+
 static void grant(struct super *s, struct held_image *i, struct acquirer *a)
 {
 	bs_automsg m;
@@ -212,7 +224,7 @@ static void grant(struct super *s, struct held_image *i, struct acquirer *a)
 	    bs_atomicfile_write(s->leases_fd, a->container, i->digest, strlen(i->digest), 0600,
 				false) < 0 ||
 	    bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || bs_msg_add_fd(&m, i->mnt) < 0) {
+	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || add_mount(&m, i->mnt) < 0) {
 		mounts_release(s, a->container);
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 	} else {

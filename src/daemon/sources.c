@@ -45,11 +45,6 @@ int bs_sources_new(const struct bs_conf *conf, struct bs_loop *loop, struct bs_b
 	return 0;
 }
 
-void bs_sources_event(void *sources, const char *text)
-{
-	bs_broker_event(((struct bs_sources *)sources)->broker, text);
-}
-
 static int open_registry(struct bs_sources *s, const struct bs_ref *ref, struct bs_repo **ret,
 			 struct bs_error *err)
 {
@@ -126,9 +121,9 @@ static void keep(struct bs_sources *s, const char *source, struct bs_repo *repo)
 	(void)pthread_mutex_unlock(&s->lock);
 }
 
-int bs_sources_open(void *sources, const char *source, struct bs_repo **ret, struct bs_error *err)
+int bs_sources_open(struct bs_sources *s, const char *source, struct bs_repo **ret,
+		    struct bs_error *err)
 {
-	struct bs_sources *s = sources;
 	struct bs_repo *r = find(s, source);
 	int rc;
 

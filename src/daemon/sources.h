@@ -17,10 +17,8 @@ struct bs_sources;
 int bs_sources_new(const struct bs_conf *conf, struct bs_loop *loop, struct bs_broker *broker,
 		   struct bs_sources **ret, struct bs_error *err);
 
-/* bs_open_source_fn, with a struct bs_sources as cookie. */
-int bs_sources_open(void *sources, const char *source, struct bs_repo **ret, struct bs_error *err);
-
-/* A line for the log; cookie as above. */
-void bs_sources_event(void *sources, const char *text);
+/* With a reference for the caller. */
+int bs_sources_open(struct bs_sources *s, const char *source, struct bs_repo **ret,
+		    struct bs_error *err);
 
 #endif

@@ -105,7 +105,7 @@ struct super {
 	const struct bs_conf *conf;
 	const char *config_file;
 	int epoll;
-	int run_fd, leases_fd, images_fd;
+	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
 	uint32_t next_id;
 	bool stop;
@@ -118,7 +118,7 @@ struct super {
 	bool worker_ready;
 	uint64_t worker_started_ns, worker_next_ns; /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
-	struct bs_list clients, images, leases, children, forwarded;
+	struct bs_list clients, images, leases, children, forwarded, unpacks;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -155,6 +155,12 @@ void mounts_adopt(struct super *s, const char *name, int fd);
 void mounts_read_leases(struct super *s);
 void mounts_client_gone(struct super *s, struct client *c);
 void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- unpacks.c: images as directories ----------------------------------------------------------------- */
+void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
+bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
+void unpacks_send_again(struct super *s);
+void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
 /* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */

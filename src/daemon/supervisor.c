@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "daemon/super.h"
+#include "daemon/user.h"
 #include "kern/caps.h"
 
 #define SOCKET_NAME "bootseerd.sock"
@@ -86,12 +86,13 @@ static int set_up_signals(struct super *s, struct bs_error *err)
 /* The cache belongs to the worker's user, from the directory of images on down. */
 static int open_cache(struct super *s, struct bs_error *err)
 {
-	const struct passwd *pw = getpwnam(s->conf->user);
 	bs_autofd int cache = -EBADF;
+	uid_t uid;
+	gid_t gid;
+	int r = bs_worker_user(s->conf, &uid, &gid, err);
 
-	if (!pw)
-		return bs_fail(err, -ENOENT, "%s: user '%s' ([node] user) does not exist",
-			       s->conf->file ? s->conf->file : "configuration", s->conf->user);
+	if (r < 0)
+		return r;
 	cache = bs_mkdir_open(AT_FDCWD, s->conf->cache_dir, 0711);
 	if (cache < 0)
 		return bs_fail_errno(err, cache, "make cache directory '%s' ([node] cache_dir)",
@@ -99,9 +100,13 @@ static int open_cache(struct super *s, struct bs_error *err)
 	s->images_fd = bs_mkdir_open(cache, "images", 0700);
 	if (s->images_fd < 0)
 		return bs_fail_errno(err, s->images_fd, "make '%s/images'", s->conf->cache_dir);
-	if (fchown(s->images_fd, pw->pw_uid, pw->pw_gid) < 0 && errno != EROFS)
-		return bs_fail_errno(err, -errno, "give '%s/images' to '%s'", s->conf->cache_dir,
-				     s->conf->user);
+	/* what is unpacked is root's alone: it holds set-user-ID programs */
+	s->unpacked_fd = bs_mkdir_open(cache, "unpacked", 0700);
+	if (s->unpacked_fd < 0 && s->unpacked_fd != -EROFS)
+		return bs_fail_errno(err, s->unpacked_fd, "make '%s/unpacked'", s->conf->cache_dir);
+	if (fchown(s->images_fd, uid, gid) < 0 && errno != EROFS)
+		return bs_fail_errno(err, -errno, "give '%s/images' to user %u", s->conf->cache_dir,
+				     uid);
 	return 0;
 }
 
@@ -171,6 +176,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->leases);
 	bs_list_init(&s->children);
 	bs_list_init(&s->forwarded);
+	bs_list_init(&s->unpacks);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");

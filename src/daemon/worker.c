@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,10 +26,12 @@
 #include "ctl/msg.h"
 #include "daemon/broker.h"
 #include "daemon/sources.h"
+#include "daemon/user.h"
 #include "kern/sandbox.h"
 #include "net/loop.h"
 #include "rootfs/blockfs.h"
 #include "rootfs/images.h"
+#include "rootfs/share.h"
 
 #define FUSE_THREADS 4u
 #define PREPARE_THREADS 4u
@@ -60,6 +61,12 @@ static void event(void *cookie, const char *text)
 	bs_broker_event(((struct worker *)cookie)->broker, text);
 }
 
+static int open_source(void *cookie, const char *source, struct bs_repo **ret,
+		       struct bs_error *err)
+{
+	return bs_sources_open(((struct worker *)cookie)->sources, source, ret, err);
+}
+
 /* --- preparing images ------------------------------------------------------------------- */
 
 static int read_request(const struct bs_msg *m, struct bs_digest *ret_digest,
@@ -79,10 +86,10 @@ static int read_request(const struct bs_msg *m, struct bs_digest *ret_digest,
 	return 0;
 }
 
-static void reply_prepared(struct worker *w, uint32_t id, struct bs_image *i)
+static void reply_prepared(struct worker *w, uint32_t id, struct bs_cached *i)
 {
 	const bool complete = bs_blob_complete(i->blob);
-	bs_autofd int meta = bs_image_open_metadata(i);
+	bs_autofd int meta = bs_cached_open_metadata(i);
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_REPLY, id);
@@ -101,41 +108,93 @@ static void reply_prepared(struct worker *w, uint32_t id, struct bs_image *i)
 	bs_broker_send(w->broker, &m);
 }
 
-/* A completion that the supervisor, and perhaps a request, is told about. */
+static void completed(void *cookie, const struct bs_digest *digest)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+
+	bs_broker_completed(((struct worker *)cookie)->broker, bs_digest_text(digest, text));
+}
+
+/* A request that is answered when its image is complete. */
 struct completion {
 	struct worker *w;
-	struct bs_digest digest;
-	uint32_t id; /* 0: nobody waits */
+	struct bs_cached *image;
+	uint32_t id;
+	bool unpack; /* wants the tree and the blob */
 };
 
-static void completed(void *cookie, int result)
+static void reply_unpack(struct worker *w, uint32_t id, struct bs_cached *i)
+{
+	bs_autofd int tree = bs_cached_open_tree(i);
+	struct bs_error err = BS_ERROR_INIT;
+	bs_automsg m;
+
+	if (tree < 0) {
+		(void)bs_fail_errno(&err, tree, "open the tree in the cache");
+		bs_broker_reply(w->broker, id, tree, &err);
+		return;
+	}
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_fd(&m, tree);
+	(void)bs_msg_add_fd(&m, bs_blob_fd(i->blob));
+	bs_broker_send(w->broker, &m);
+}
+
+static void completion_done(void *cookie, int result)
 {
 	struct completion *c = cookie;
 	struct bs_error err = BS_ERROR_INIT;
 	char text[BS_DIGEST_TEXT_LEN];
 
-	if (result == 0)
-		bs_broker_completed(c->w->broker, bs_digest_text(&c->digest, text));
-	else
+	if (result < 0)
 		(void)bs_fail_errno(&err, result, "complete image %s",
-				    bs_digest_text(&c->digest, text));
-	if (c->id)
+				    bs_digest_text(&c->image->digest, text));
+	if (result == 0 && c->unpack)
+		reply_unpack(c->w, c->id, c->image);
+	else
 		bs_broker_reply(c->w->broker, c->id, result, &err);
 	free(c);
 }
 
-static int start_completion(struct worker *w, struct bs_image *i, uint32_t id)
+static void complete_then_reply(struct worker *w, struct bs_cached *i, const struct bs_msg *m)
 {
 	struct completion *c = malloc(sizeof(*c));
-	int r;
+	struct bs_error err = BS_ERROR_INIT;
 
-	if (!c)
-		return -ENOMEM;
-	*c = (struct completion){ .w = w, .digest = i->digest, .id = id };
-	r = bs_image_complete(i, completed, c);
-	if (r < 0)
-		free(c);
-	return r;
+	if (c)
+		*c = (struct completion){ w, i, m->id, m->type == BS_MSG_UNPACK };
+	if (c && bs_cached_complete(i, completion_done, c) == 0)
+		return;
+	free(c);
+	bs_broker_reply(w->broker, m->id, bs_fail(&err, -ENOMEM, "out of memory"), &err);
+}
+
+static void verify_cache(struct worker *w, uint32_t id)
+{
+	bs_autobuf text = BS_BUF_INIT(4096);
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t images, frames, wrong;
+	struct bs_jsonw *j;
+	bs_automsg m;
+	int r = bs_images_verify(w->images, &images, &frames, &wrong, &err);
+
+	j = r == 0 ? bs_jsonw_new(false) : NULL;
+	if (!j) {
+		bs_broker_reply(w->broker, id, r < 0 ? r : bs_fail(&err, -ENOMEM, "out of memory"),
+				&err);
+		return;
+	}
+	bs_jsonw_object(j);
+	bs_jsonw_ku64(j, "images", images);
+	bs_jsonw_ku64(j, "frames", frames);
+	bs_jsonw_ku64(j, "wrong", wrong);
+	bs_jsonw_end(j);
+	(void)bs_jsonw_finish(j, &text);
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text));
+	bs_broker_send(w->broker, &m);
 }
 
 static void run_task(struct worker *w, struct bs_msg *m)
@@ -144,7 +203,7 @@ static void run_task(struct worker *w, struct bs_msg *m)
 	struct bs_timeline tl = BS_TIMELINE_NONE;
 	struct bs_error err = BS_ERROR_INIT;
 	struct bs_digest digest;
-	struct bs_image *i;
+	struct bs_cached *i;
 	uint64_t wait_ns;
 	size_t n = 0;
 	int r = read_request(m, &digest, sources, &n, &wait_ns, &err);
@@ -157,20 +216,16 @@ static void run_task(struct worker *w, struct bs_msg *m)
 		bs_broker_reply(w->broker, m->id, r, &err);
 		return;
 	}
-	if (m->type == BS_MSG_PREPARE) {
-		reply_prepared(w, m->id, i);
-		/* also for what is all here, but has not been proven since a restart */
-		if (w->conf->background || bs_blob_n_present(i->blob) == bs_blob_geometry(i->blob)->n_units)
-			(void)start_completion(w, i, 0); /* -EALREADY is as good */
+	if (m->type != BS_MSG_PREPARE) {
+		complete_then_reply(w, i, m);
 		return;
 	}
-	r = start_completion(w, i, m->id);
-	if (r == -EALREADY)
-		r = bs_blob_complete(i->blob) ? 0 : -EALREADY;
-	else if (r == 0)
-		return; /* completed answers */
-	(void)bs_fail(&err, r, "the image is being completed already");
-	bs_broker_reply(w->broker, m->id, r, &err);
+	reply_prepared(w, m->id, i);
+	if (bs_blob_n_present(i->blob) < bs_blob_geometry(i->blob)->n_units)
+		bs_images_share(w->images, i);
+	/* also for what is all here, but has not been proven since a restart */
+	if (w->conf->background || bs_blob_n_present(i->blob) == bs_blob_geometry(i->blob)->n_units)
+		(void)bs_cached_complete(i, NULL, NULL);
 }
 
 static void *prepare_main(void *arg)
@@ -186,7 +241,10 @@ static void *prepare_main(void *arg)
 		t = bs_list_entry(w->tasks.next, struct task, queued);
 		bs_list_remove(&t->queued);
 		(void)pthread_mutex_unlock(&w->lock);
-		run_task(w, &t->msg);
+		if (t->msg.type == BS_MSG_VERIFY)
+			verify_cache(w, t->msg.id);
+		else
+			run_task(w, &t->msg);
 		bs_msg_done(&t->msg);
 		free(t);
 	}
@@ -297,7 +355,8 @@ static int control_loop(struct worker *w, int control)
 			return 0; /* the supervisor is gone, and another will start another of us */
 		if (m.type == BS_MSG_REPLY)
 			bs_broker_answered(w->broker, &m);
-		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE)
+		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE ||
+			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);
@@ -318,16 +377,17 @@ static void raise_limits(void)
 static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
 		   struct bs_error *err)
 {
-	const struct passwd *pw;
 	int r = bs_msg_recv(control, start);
+	uid_t uid;
+	gid_t gid;
 
 	if (r < 0 || start->type != BS_MSG_START)
 		return bs_fail(err, -EPROTO, "the supervisor did not say start");
-	pw = getpwnam(conf->user);
-	if (!pw)
-		return bs_fail(err, -ENOENT, "user '%s' ([node] user) does not exist", conf->user);
+	r = bs_worker_user(conf, &uid, &gid, err);
+	if (r < 0)
+		return r;
 	raise_limits();
-	return bs_sandbox_enter_worker(pw->pw_uid, pw->pw_gid, getppid(), err);
+	return bs_sandbox_enter_worker(uid, gid, getppid(), err);
 }
 
 static int start_fill(struct worker *w, struct bs_error *err)
@@ -371,7 +431,7 @@ static int start_preparers(struct worker *w, struct bs_error *err)
 
 static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *err)
 {
-	struct bs_images_options io = { .fill = NULL, .event = event, .cookie = w };
+	struct bs_images_options io = { .event = event, .completed = completed, .cookie = w };
 	struct bs_blockfs_options bo = { .n_threads = FUSE_THREADS };
 	struct bs_blockfs *fs;
 	uint64_t takeover = 0;
@@ -386,9 +446,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 	(void)bs_msg_u64(start, BS_TAG_TAKEOVER, &takeover);
 	io.fill = w->fill;
 	io.dirfd = bs_msg_take_fd(start, 0);
-	io.open_source = bs_sources_open;
-	io.cookie = w->sources;
-	io.event = bs_sources_event;
+	io.open_source = open_source;
 	r = bs_images_new(&io, &w->images, err);
 	if (r < 0)
 		return r;

@@ -128,6 +128,7 @@ static void became_ready(struct super *s)
 	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
 	mounts_send_again(s);
+	unpacks_send_again(s);
 }
 
 static void reply_came(struct super *s, struct bs_msg *m)
@@ -136,7 +137,7 @@ static void reply_came(struct super *s, struct bs_msg *m)
 
 	if (i)
 		mounts_prepared(s, i, m);
-	else
+	else if (!unpacks_answered(s, m->id, m))
 		clients_forwarded(s, m->id, m);
 }
 

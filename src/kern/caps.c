@@ -35,6 +35,14 @@ static const struct {
 	{ BS_ROLE_KEEPER, CAP_KILL },
 	{ BS_ROLE_KEEPER, CAP_CHOWN },
 	{ BS_ROLE_KEEPER, CAP_DAC_OVERRIDE },
+	/* files of any owner, with set-user-ID bits and capabilities; devices */
+	{ BS_ROLE_UNPACKER, CAP_CHOWN },
+	{ BS_ROLE_UNPACKER, CAP_DAC_OVERRIDE },
+	{ BS_ROLE_UNPACKER, CAP_FOWNER },
+	{ BS_ROLE_UNPACKER, CAP_FSETID },
+	{ BS_ROLE_UNPACKER, CAP_MKNOD },
+	{ BS_ROLE_UNPACKER, CAP_SETFCAP },
+	{ BS_ROLE_UNPACKER, CAP_SYS_ADMIN }, /* trusted.* attributes */
 	/* the worker keeps none */
 };
 
@@ -51,8 +59,10 @@ uint64_t bs_caps_of(enum bs_role role)
 
 int bs_caps_bound(enum bs_role role)
 {
-	const uint64_t keep = bs_caps_of(role);
+	uint64_t keep = bs_caps_of(role);
 
+	if (role == BS_ROLE_SUPERVISOR)
+		keep |= bs_caps_of(BS_ROLE_UNPACKER);
 	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++) {
 		if (!(keep >> c & 1) && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
 			return -errno;

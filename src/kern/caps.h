@@ -9,12 +9,21 @@
 
 #include <stdint.h>
 
-enum bs_role { BS_ROLE_SUPERVISOR, BS_ROLE_WORKER, BS_ROLE_KEEPER, BS_ROLE_MAX };
+enum bs_role {
+	BS_ROLE_SUPERVISOR,
+	BS_ROLE_WORKER,
+	BS_ROLE_KEEPER,
+	BS_ROLE_UNPACKER, /* a child of the supervisor */
+	BS_ROLE_MAX
+};
 
 /* Bit n: capability n (linux/capability.h). */
 uint64_t bs_caps_of(enum bs_role role);
 
-/* Leaves the role's capabilities in the bounding set. Needs CAP_SETPCAP in effect; -EPERM else. */
+/*
+ * Leaves the role's capabilities in the bounding set, and those of the roles that it
+ * starts. Needs CAP_SETPCAP in effect; -EPERM else.
+ */
 int bs_caps_bound(enum bs_role role);
 
 /*

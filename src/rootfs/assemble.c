@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/path.h"
+#include "base/rmtree.h"
 #include "kern/mountfd.h"
 #include "kern/mountinfo.h"
 #include "kern/overlay.h"
@@ -25,7 +26,6 @@
 #include "rootfs/teardown.h"
 
 #define NO_LAYER ((struct bs_layer){ .fd = -EBADF })
-#define REMOVE_DEPTH_MAX 8
 
 struct bs_rootfs {
 	enum bs_state_kind kind;
@@ -213,47 +213,22 @@ int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char 
 /* --- changing -----------------------------------------------------------------------------------
  */
 
-/* Removes the directory name in parent with all below it; symlinks are not followed. */
-static int remove_tree(int parent, const char *name, int depth)
-{
-	int fd = bs_path_open_beneath(parent, name, O_RDONLY | O_DIRECTORY, 0);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	int r = depth > 0 ? 0 : -ELOOP;
-
-	if (fd == -ENOENT)
-		return 0;
-	if (!dir) {
-		(void)bs_close(fd);
-		return fd < 0 ? fd : -ENOMEM;
-	}
-	while (r == 0 && (e = readdir(dir))) {
-		if (!bs_path_name_ok(e->d_name, strlen(e->d_name)))
-			continue;
-		if (unlinkat(dirfd(dir), e->d_name, 0) < 0)
-			r = errno == EISDIR ? remove_tree(dirfd(dir), e->d_name, depth - 1)
-					    : -errno;
-	}
-	(void)closedir(dir);
-	if (r == 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0)
-		r = -errno;
-	return r;
-}
-
 /* A volatile overlay leaves this directory behind, and no overlay takes the upper then. */
 static int forget_volatile(const struct bs_layers *l, struct bs_error *err)
 {
-	bs_autofd int work = l->work.fd < 0 ? -ENOENT
-					    : bs_path_open_beneath(l->work.fd, "work",
-								   O_RDONLY | O_DIRECTORY, 0);
+	bs_autofd int work = -EBADF;
 	int r;
 
-	if (work == -ENOENT)
+	if (l->work.fd < 0)
 		return 0;
-	r = work < 0 ? work : remove_tree(work, "incompat", REMOVE_DEPTH_MAX);
-	return r < 0 ? bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
-				     l->work.path)
-		     : 0;
+	work = openat(l->work.fd, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (work < 0 && errno == ENOENT)
+		return 0;
+	r = work < 0 ? -errno : bs_rmtree(work, "incompat");
+	if (r < 0)
+		return bs_fail_errno(err, r, "clear '%s/work/incompat' of a volatile overlay",
+				     l->work.path);
+	return 0;
 }
 
 /* The engine's own again, from the same parts. */
@@ -369,7 +344,7 @@ static void drop_beside(const struct bs_rootfs *r)
 
 	if (dir < 0 || unlinkat(dir, "upper", AT_REMOVEDIR) < 0)
 		return;
-	(void)remove_tree(dir, "work", REMOVE_DEPTH_MAX);
+	(void)bs_rmtree(dir, "work");
 	(void)rmdir(r->beside);
 }
 

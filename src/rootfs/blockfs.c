@@ -56,7 +56,7 @@ static struct bs_blockfs *fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-static void fill_attr(const struct bs_image *i, struct stat *st)
+static void fill_attr(const struct bs_cached *i, struct stat *st)
 {
 	*st = (struct stat){ .st_ino = i->node,
 			     .st_mode = S_IFREG | 0400,
@@ -86,7 +86,7 @@ static void op_init(void *cookie, struct fuse_conn_info *conn)
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param e = { .attr_timeout = FOREVER, .entry_timeout = FOREVER };
-	struct bs_image *i = NULL;
+	struct bs_cached *i = NULL;
 
 	if (parent == FUSE_ROOT_ID)
 		i = bs_images_by_name(fs_of(req)->o.images, name);
@@ -106,7 +106,7 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct bs_image *i;
+	struct bs_cached *i;
 	struct stat st;
 
 	if (ino == FUSE_ROOT_ID) {
@@ -147,7 +147,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct bs_blockfs *fs = fs_of(req);
-	struct bs_image *i = bs_images_by_node(fs->o.images, ino);
+	struct bs_cached *i = bs_images_by_node(fs->o.images, ino);
 	struct request *rq;
 
 	if (!i) {
@@ -165,7 +165,7 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		(void)fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	bs_image_note_read(i);
+	bs_cached_note_read(i);
 	rq->req = req;
 	rq->read = (struct bs_read){ .blob = i->blob,
 				     .origin = i->origin,

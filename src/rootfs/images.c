@@ -41,16 +41,24 @@
 #define PREPARERS 16 /* locks: images that can be prepared at once */
 
 struct image {
-	struct bs_image pub; /* first: geometry's cookie and callers' pointer are the same */
+	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
 	struct bs_images *of;
 	int dirfd;
 	struct bs_artifact artifact;
 	struct bs_table *table;
 	struct bs_timeline tl; /* of the start that prepared it */
-	atomic_bool read_marked, fetch_marked, completing;
+	atomic_bool read_marked, fetch_marked;
 	_Atomic uint64_t reads, fetched_bytes;
-	void (*done)(void *cookie, int result); /* of the completion that runs */
-	void *done_cookie;
+	_Atomic(struct bs_alias *) aliases; /* set once, after n_aliases */
+	size_t n_aliases;
+	bool completing;	     /* guarded by bs_images.lock */
+	struct waiter *waiters;      /* for the completion; guarded by bs_images.lock */
+};
+
+struct waiter {
+	struct waiter *next;
+	void (*done)(void *cookie, int result);
+	void *cookie;
 };
 
 struct bs_images {
@@ -94,12 +102,56 @@ static int op_verify(void *cookie, void *scratch, uint32_t i, const void *bytes)
 	return bs_frame_verify(scratch, frame(cookie, i), bytes);
 }
 
+static bool op_alias(void *cookie, uint32_t unit, struct bs_blob **ret_blob, uint32_t *ret_unit)
+{
+	struct image *i = cookie;
+	const struct bs_alias *list = atomic_load_explicit(&i->aliases, memory_order_acquire);
+	size_t low = 0, high = list ? i->n_aliases : 0;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (list[mid].frame < unit)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!list || low == i->n_aliases || list[low].frame != unit)
+		return false;
+	*ret_blob = list[low].other->blob;
+	*ret_unit = list[low].other_frame;
+	return true;
+}
+
 static const struct bs_blob_ops ops = {
 	.unit = op_unit,
 	.find = op_find,
 	.decode = op_decode,
 	.verify = op_verify,
+	.alias = op_alias,
 };
+
+const struct bs_table *bs_cached_table(const struct bs_cached *i)
+{
+	return ((const struct image *)i)->table;
+}
+
+void bs_cached_set_aliases(struct bs_cached *pub, struct bs_alias *list, size_t n)
+{
+	struct image *i = (struct image *)pub;
+
+	if (n == 0 || atomic_load(&i->aliases)) {
+		free(list);
+		return;
+	}
+	i->n_aliases = n;
+	atomic_store_explicit(&i->aliases, list, memory_order_release);
+}
+
+int bs_images_dirfd(const struct bs_images *im)
+{
+	return im->o.dirfd;
+}
 
 void *bs_images_scratch_new(void)
 {
@@ -131,6 +183,7 @@ static struct image *image_free(struct image *i)
 	(void)bs_table_free(i->table);
 	bs_timeline_done(&i->tl);
 	(void)bs_close(i->dirfd);
+	free(atomic_load(&i->aliases));
 	free(i);
 	return NULL;
 }
@@ -297,7 +350,7 @@ static int get(struct bs_images *im, const struct bs_digest *d, struct image **r
 	return r;
 }
 
-struct bs_image *bs_images_by_name(struct bs_images *im, const char *name)
+struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	struct bs_digest d;
@@ -326,10 +379,10 @@ static struct image *loaded_by_node(struct bs_images *im, uint64_t node)
 	return i;
 }
 
-struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node)
+struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node)
 {
 	struct image *i = loaded_by_node(im, node);
-	struct bs_image *found = NULL;
+	struct bs_cached *found = NULL;
 	char prefix[17];
 	struct dirent *de;
 	DIR *d;
@@ -353,11 +406,21 @@ struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node)
 	return found;
 }
 
-int bs_image_open_metadata(struct bs_image *i)
+static int open_file(struct bs_cached *i, const char *name)
 {
-	int fd = openat(((struct image *)i)->dirfd, METADATA, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(((struct image *)i)->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
 	return fd < 0 ? -errno : fd;
+}
+
+int bs_cached_open_metadata(struct bs_cached *i)
+{
+	return open_file(i, METADATA);
+}
+
+int bs_cached_open_tree(struct bs_cached *i)
+{
+	return open_file(i, "tree");
 }
 
 /* --- preparing ------------------------------------------------------------------------------------ */
@@ -395,6 +458,13 @@ static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timel
 	return 0;
 }
 
+static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
+{
+	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
+
+	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
+}
+
 static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
 			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
 {
@@ -411,7 +481,8 @@ static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint
 	if (tree->blob_blocks != blob_blocks)
 		return bs_fail(err, -EBADMSG, "tree and table speak of blobs of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
-	return write_metadata(dirfd, tree, tl, err);
+	r = publish(dirfd, "tree", bytes, a->tree.size, err);
+	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
 }
 
 static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
@@ -439,13 +510,6 @@ static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struc
 		return bs_fail(err, -EBADMSG, "frame table and manifest speak of data of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
 	return 0;
-}
-
-static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
-{
-	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
-
-	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
 }
 
 static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, struct bs_repo *repo,
@@ -527,7 +591,7 @@ static int prepare_locked(struct bs_images *im, const struct bs_digest *digest,
 
 int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 		      const char *const *sources, size_t n, uint64_t wait_ns,
-		      struct bs_timeline *tl, struct bs_image **ret, struct bs_error *err)
+		      struct bs_timeline *tl, struct bs_cached **ret, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
 	pthread_mutex_t *lock = &im->preparing[digest->b[0] % PREPARERS];
@@ -554,28 +618,57 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 static void completed(void *cookie, int result)
 {
 	struct image *i = cookie;
+	struct bs_images *im = i->of;
+	struct waiter *w, *next;
 
 	if (result == 0)
 		bs_timeline_mark(&i->tl, BS_MARK_LAST_FRAME, bs_clock_ns(), NULL);
-	atomic_store(&i->completing, false);
-	if (i->done)
-		i->done(i->done_cookie, result);
+	if (result == 0 && im->o.completed)
+		im->o.completed(im->o.cookie, &i->pub.digest);
+	(void)pthread_mutex_lock(&im->lock);
+	i->completing = false;
+	w = i->waiters;
+	i->waiters = NULL;
+	(void)pthread_mutex_unlock(&im->lock);
+	for (; w; w = next) {
+		next = w->next;
+		w->done(w->cookie, result);
+		free(w);
+	}
 }
 
-int bs_image_complete(struct bs_image *pub, void (*done)(void *cookie, int result), void *cookie)
+int bs_cached_complete(struct bs_cached *pub, void (*done)(void *cookie, int result), void *cookie)
 {
 	struct image *i = (struct image *)pub;
-	bool idle = false;
+	struct bs_images *im = i->of;
+	struct waiter *w = done ? malloc(sizeof(*w)) : NULL;
+	bool start;
+	int r = 0;
 
-	if (bs_blob_complete(pub->blob) ||
-	    !atomic_compare_exchange_strong(&i->completing, &idle, true))
-		return -EALREADY;
-	i->done = done;
-	i->done_cookie = cookie;
-	return bs_fill_complete(i->of->o.fill, pub->blob, pub->origin, completed, i);
+	if (done && !w)
+		return -ENOMEM;
+	if (bs_blob_complete(pub->blob)) {
+		free(w);
+		if (done)
+			done(cookie, 0);
+		return 0;
+	}
+	(void)pthread_mutex_lock(&im->lock);
+	if (w) {
+		*w = (struct waiter){ .next = i->waiters, .done = done, .cookie = cookie };
+		i->waiters = w;
+	}
+	start = !i->completing;
+	i->completing = true;
+	(void)pthread_mutex_unlock(&im->lock);
+	if (start)
+		r = bs_fill_complete(im->o.fill, pub->blob, pub->origin, completed, i);
+	if (r < 0)
+		completed(i, r); /* tells the waiters, ours among them */
+	return 0;
 }
 
-void bs_image_note_read(struct bs_image *pub)
+void bs_cached_note_read(struct bs_cached *pub)
 {
 	struct image *i = (struct image *)pub;
 
@@ -594,6 +687,47 @@ void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes)
 	if (!atomic_load_explicit(&i->fetch_marked, memory_order_relaxed) &&
 	    !atomic_exchange(&i->fetch_marked, true))
 		bs_timeline_mark(&i->tl, BS_MARK_FIRST_FRAME, bs_clock_ns(), NULL);
+}
+
+static void verify_image(struct bs_cached *i, void *scratch, void *buf, uint64_t *frames,
+			 uint64_t *wrong)
+{
+	uint32_t n = bs_blob_geometry(i->blob)->n_units;
+
+	for (uint32_t k = 0; k < n; k++) {
+		int r = bs_blob_prove(i->blob, k, scratch, buf);
+
+		*frames += r != 0;
+		*wrong += r < 0;
+	}
+}
+
+int bs_images_verify(struct bs_images *im, uint64_t *ret_images, uint64_t *ret_frames,
+		     uint64_t *ret_wrong, struct bs_error *err)
+{
+	void *scratch = bs_images_scratch_new(), *buf = malloc(BS_UNIT_BYTES_MAX);
+	int fd = openat(im->o.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = scratch && buf && fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *de;
+
+	*ret_images = *ret_frames = *ret_wrong = 0;
+	if (!d)
+		(void)bs_close(fd);
+	while (d && (de = readdir(d))) {
+		struct bs_cached *i = bs_images_by_name(im, de->d_name);
+
+		if (!i)
+			continue;
+		(*ret_images)++;
+		verify_image(i, scratch, buf, ret_frames, ret_wrong);
+	}
+	if (scratch)
+		bs_images_scratch_free(scratch);
+	free(buf);
+	if (!d)
+		return bs_fail(err, -ENOMEM, "look through the cache");
+	(void)closedir(d);
+	return 0;
 }
 
 void bs_images_status(struct bs_images *im, struct bs_jsonw *w)

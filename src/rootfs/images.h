@@ -7,6 +7,7 @@
  * An entry's files, beside those of cache/blob.h, each published whole:
  *   manifest    the artifact's manifest, as its digest says
  *   table       the frame table
+ *   tree        compressed, as it came, for unpacking
  *   meta-1.erofs  written here from the tree; its name changes with our writer
  *   sources     where the data was last said to be, one a line
  * An entry is prepared when all are there; the metadata is published last.
@@ -45,6 +46,8 @@ struct bs_images_options {
 	struct bs_fill *fill;
 	bs_open_source_fn *open_source;
 	void (*event)(void *cookie, const char *text); /* a line for the log */
+	/* The image is complete now: at most once for each time it became so. Any thread. */
+	void (*completed)(void *cookie, const struct bs_digest *digest);
 	void *cookie;
 };
 
@@ -52,7 +55,7 @@ int bs_images_new(const struct bs_images_options *o, struct bs_images **ret,
 		  struct bs_error *err);
 
 /* One image that is loaded; read-only but for its counters. */
-struct bs_image {
+struct bs_cached {
 	struct bs_digest digest;
 	uint64_t node;
 	uint64_t blob_bytes;
@@ -67,20 +70,42 @@ struct bs_image {
  */
 int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 		      const char *const *sources, size_t n, uint64_t wait_ns,
-		      struct bs_timeline *tl, struct bs_image **ret, struct bs_error *err);
+		      struct bs_timeline *tl, struct bs_cached **ret, struct bs_error *err);
 
 /* The prepared image behind a node id or name (hex digits); NULL: there is none. */
-struct bs_image *bs_images_by_node(struct bs_images *im, uint64_t node);
-struct bs_image *bs_images_by_name(struct bs_images *im, const char *name);
+struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node);
+struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name);
 
 /* A read-only descriptor of the image's metadata. */
-int bs_image_open_metadata(struct bs_image *i);
+int bs_cached_open_metadata(struct bs_cached *i);
 
-/* Starts completing the image, unless that goes on already or is done. */
-int bs_image_complete(struct bs_image *i, void (*done)(void *cookie, int result), void *cookie);
+int bs_cached_open_tree(struct bs_cached *i); /* and of its compressed tree */
+
+/*
+ * Completes the image: done (NULL: nobody waits) is called when it is, at once if it is
+ * already, else on any thread. -ENOMEM: nothing was started.
+ */
+int bs_cached_complete(struct bs_cached *i, void (*done)(void *cookie, int result), void *cookie);
+
+struct bs_table;
+const struct bs_table *bs_cached_table(const struct bs_cached *i);
+
+/*
+ * Frames of i that other images of this node have too, ascending by frame: taken over;
+ * a miss is then copied from there. Replaces nothing: the first list stays.
+ */
+struct bs_alias {
+	uint32_t frame;
+	uint32_t other_frame;
+	struct bs_cached *other;
+};
+void bs_cached_set_aliases(struct bs_cached *i, struct bs_alias *list, size_t n);
+
+/* The directory of entries, for whoever looks at those that are not loaded. */
+int bs_images_dirfd(const struct bs_images *im);
 
 /* To be called for each read that the kernel asks for. */
-void bs_image_note_read(struct bs_image *i);
+void bs_cached_note_read(struct bs_cached *i);
 
 /* What bs_fill tells (bs_fill_options.fetched). */
 void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes);
@@ -88,6 +113,13 @@ void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes);
 /* The scratch of bs_fill_options, for whoever decodes frames. */
 void *bs_images_scratch_new(void);
 void bs_images_scratch_free(void *scratch);
+
+/*
+ * Proves every frame that the cache says it has, of all images, loading them. Wrong ones
+ * are forgotten and fetched again when they are read. *ret_frames: looked at.
+ */
+int bs_images_verify(struct bs_images *im, uint64_t *ret_images, uint64_t *ret_frames,
+		     uint64_t *ret_wrong, struct bs_error *err);
 
 /* An array with one object an image: digest, units, bytes, what came from where. */
 void bs_images_status(struct bs_images *im, struct bs_jsonw *w);

@@ -18,6 +18,10 @@
 #include "base/path.h"
 #include "image/artifact.h"
 
+#define MARKER_DIR ".bootseer"
+#define MARKER_NAME "image.json"
+_Static_assert(sizeof(BS_MARKER_PATH) == sizeof(MARKER_DIR "/" MARKER_NAME), "the same");
+
 #define NO_LAYER ((struct bs_layer){ .fd = -EBADF })
 
 void bs_layer_done(struct bs_layer *l)
@@ -157,9 +161,30 @@ int bs_layers_open(const struct bs_overlay *o, const char *mountpoint, struct bs
 
 /* --- the marker ------------------------------------------------------------------------------ */
 
+/* Two steps that follow nothing are the same as openat2, which seccomp filters may lack. */
+static int open_marker(int dirfd)
+{
+	int r = bs_path_open_beneath(dirfd, BS_MARKER_PATH, O_RDONLY | O_NONBLOCK, 0);
+	bs_autofd int dir = -EBADF;
+
+	if (r != -ENOSYS && r != -EPERM)
+		return r;
+	dir = openat(dirfd, MARKER_DIR, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0) {
+		struct stat st;
+
+		if (errno == ENOTDIR && fstatat(dirfd, MARKER_DIR, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISLNK(st.st_mode))
+			return -ELOOP;
+		return -errno;
+	}
+	r = openat(dir, MARKER_NAME, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	return r < 0 ? -errno : r;
+}
+
 int bs_layer_marker(int dirfd, char **ret, size_t *ret_len, struct bs_error *err)
 {
-	bs_autofd int fd = bs_path_open_beneath(dirfd, BS_MARKER_PATH, O_RDONLY | O_NONBLOCK, 0);
+	bs_autofd int fd = open_marker(dirfd);
 	struct stat st;
 	int r;
 

@@ -4,6 +4,8 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/blockfs.c %D%/blockfs.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \
-	%D%/teardown.c %D%/teardown.h
+	%D%/share.c %D%/share.h \
+	%D%/teardown.c %D%/teardown.h \
+	%D%/unpack.c %D%/unpack.h
 ROOTFS_LIBS = src/rootfs/librootfs.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OBS_LIBS) $(KERN_LIBS) \
 	$(FUSE_LIBS)

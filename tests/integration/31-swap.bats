@@ -197,18 +197,18 @@ from-image" ]
 	shim_edit "$B" '.root.readonly = true'
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	umount "$B/rootfs"
 	shim_stub "$B/rootfs"
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	rm -rf "$B/rootfs.bootseer"
 	mount --bind -o ro "$BST_ROOT/layers/1" "$B/rootfs"
 	mount -o remount,bind,ro "$B/rootfs"
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == from-image*"Read-only file system"* ]]
+	[[ $output == *from-image* && $output == *"Read-only file system"* ]] # in either order
 	[ ! -e "$B/rootfs.bootseer" ]
 	umount "$B/rootfs"
 	shim_clean
@@ -446,4 +446,53 @@ two" ]
 	umount "$B/rootfs"
 	shim_clean
 	[ -z "$(find "$BST_RUN" -name '*-??????')" ]
+}
+
+@test "without openat2: the marker is found, and a symlink still not followed" {
+	shim_bundle "$B" cat /etc/origin
+	shim_stub "$B/rootfs"
+	shim_daemon
+	for how in openat2 openat2=EPERM; do
+		old_kernel "$how"
+		[ "$status" = 0 ]
+		[ "${lines[-1]}" = from-image ] # runc has words of its own on openat2
+	done
+	mv "$B/rootfs/.bootseer" "$BST_ROOT/host"
+	ln -s "$BST_ROOT/host" "$B/rootfs/.bootseer"
+	old_kernel openat2
+	[ "$status" = 1 ]
+	[[ $output == *"not followed"* ]]
+	rm "$B/rootfs/.bootseer"
+	mkdir "$B/rootfs/.bootseer"
+	ln -s "$BST_ROOT/host/image.json" "$B/rootfs/.bootseer/image.json"
+	old_kernel openat2
+	[ "$status" = 1 ]
+	[[ $output == *"not followed"* ]]
+	shim_clean
+}
+
+@test "many at once: no mount, state, descriptor or process is left" {
+	local n round pids
+	shim_daemon --erofs
+	mounts=$(grep -c . /proc/self/mountinfo)
+	for n in $(seq 24); do
+		shim_bundle "$BST_ROOT/b$n" cat /etc/origin
+		shim_edit "$BST_ROOT/b$n" '.linux.cgroupsPath += "-" + $n' --arg n "$n"
+		shim_stub "$BST_ROOT/b$n/rootfs"
+	done
+	for round in 1 2; do
+		pids=()
+		for n in $(seq 24); do
+			shim run -b "$BST_ROOT/b$n" "$ID-$n" >"$BST_ROOT/out-$n" 2>&1 </dev/null &
+			pids+=($!)
+		done
+		wait "${pids[@]}"
+		for n in $(seq 24); do
+			[ "$(cat "$BST_ROOT/out-$n")" = from-image ]
+		done
+	done
+	shim_clean
+	[ "$(grep -c . /proc/self/mountinfo)" = "$mounts" ]
+	[ "$(grep -c '^3 ' "$BST_ROOT/asked")" = 48 ]
+	[ "$(grep -c '^4 ' "$BST_ROOT/asked")" = 48 ]
 }

@@ -51,7 +51,7 @@ from-image" ]
 	[ "$1" = 1 ] || user=(--user 1000)
 	run "${run[@]}" --rm --read-only "${user[@]}" test/stub:1 "c1-$BST_ID" sh -c 'id -u; echo x >/tmp/x'
 	echo "$output"
-	[[ $output == "${user[1]:-0}"*"Read-only file system"* ]]
+	[[ $output == *"${user[1]:-0}"* && $output == *"Read-only file system"* ]]
 	run "${run[@]}" --rm test/stub:1 "c1-$BST_ID" nonesuch
 	[ "$status" != 0 ]
 	no_state
@@ -103,7 +103,7 @@ from-image" ]
 	[ "$status" = 7 ]
 	run -127 bpodman run --rm stub nonesuch
 	run bpodman run --rm --read-only --user 1000 stub sh -c 'id -u; echo x >/x'
-	[[ $output == 1000*"Read-only file system"* ]]
+	[[ $output == *1000* && $output == *"Read-only file system"* ]]
 	no_state
 	bpodman run -d --name c stub sh -c 'echo w >>/written; rm -f /etc/origin; sleep 1000'
 	bst_wait 10 bpodman exec c cat /written

@@ -187,7 +187,7 @@ kill_often() {
 	node_start
 	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
 	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 1
-	umount -l "$BST_ROOT/m"
+	node_detach "$BST_ROOT/m"
 	node_stop
 	entry=$(echo "$BST_CACHE"/images/*)
 	# the bitmap says present, the bytes never reached the disk; the end is cut off
@@ -206,6 +206,33 @@ kill_often() {
 	[ "$(node_status .served.cache.fetched_frames)" -gt 10 ]
 }
 
+@test "frames that another image has are copied, and the cache can be proven" {
+	local old new
+	tree_image 64
+	old=$digest
+	node_tree "$BST_ROOT/tree/more" 8 9
+	python3 "$readers" sums "$BST_ROOT/tree" >"$BST_ROOT/sums2"
+	convert "rootfs:$BST_ROOT/tree" "oci:$BST_ROOT/image:new" --level 1
+	new=$digest
+	node_conf "fetch background = yes"
+	node_start
+	node_attach one "$old" "$BST_ROOT/m1" "oci:$BST_ROOT/image"
+	bst_wait 20 eval '[ "$(node_status ".served.images[0].complete")" = true ]'
+	node_attach two "$new" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums2" 4
+	bst_wait 20 eval '[ "$(node_status "[.served.images[].complete] | all")" = true ]'
+	[ "$(node_status .served.cache.copied_frames)" -gt 400 ]
+	[ "$(node_status .served.cache.fetched_bytes)" -lt $((76 << 20)) ]
+	bootseerctl image verify --cache
+	# one wrong byte on the disk is found, forgotten and fetched again
+	printf x | dd of="$(ls -d "$BST_CACHE/images/${new#sha256:}/blob")" bs=1 seek=1000000 conv=notrunc status=none
+	run bootseerctl image verify --cache --json
+	[ "$status" = 1 ]
+	[ "$(jq .wrong <<<"$output")" = 1 ]
+	run bootseerctl image verify --cache --json
+	[ "$status" = 0 ]
+}
+
 @test "a full cache disk is served from memory" {
 	tree_image 64
 	truncate -s 40M "$BST_ROOT/disk"
@@ -218,7 +245,7 @@ kill_often() {
 	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 4
 	[ "$(node_status .served.cache.unstored_frames)" -gt 0 ]
 	[ "$(node_status .served.cache.failed_reads)" = 0 ]
-	umount -l "$BST_ROOT/m"
+	node_detach "$BST_ROOT/m"
 	node_stop
 }
 

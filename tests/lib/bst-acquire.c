@@ -36,7 +36,7 @@ static int call(const char *run_dir, struct bs_msg *m, struct bs_msg *ret)
 int main(int argc, char **argv)
 {
 	struct bs_error err = BS_ERROR_INIT;
-	bs_autofd int shared = -EBADF, mnt = -EBADF;
+	bs_autofd int mnt = -EBADF;
 	uint64_t complete = 0;
 	bs_automsg m, reply;
 
@@ -55,9 +55,7 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		return 0;
 	(void)bs_msg_u64(&reply, BS_TAG_COMPLETE, &complete);
-	shared = bs_msg_take_fd(&reply, 0);
-	/* the daemon's own mount, of which there is one: attach a copy */
-	mnt = bs_mountfd_clone(shared, "", &err);
+	mnt = bs_msg_take_fd(&reply, 0);
 	if (mnt < 0 || bs_mountfd_attach(mnt, AT_FDCWD, argv[4], &err) < 0) {
 		(void)fprintf(stderr, "bst-acquire: %s\n", bs_error_text(&err));
 		return 1;

@@ -72,7 +72,12 @@ node_attach() {
 	shift 3
 	mkdir -p "$dir"
 	"$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" "$name" "$digest" "$dir" "$@" || return 1
-	bst_defer umount -l "$dir"
+	bst_defer node_detach "$dir"
+}
+
+# node_detach DIR: again; done already is fine.
+node_detach() {
+	! mountpoint -q "$1" || umount -l "$1"
 }
 
 # node_release NAME

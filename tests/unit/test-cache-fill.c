@@ -408,6 +408,56 @@ static void the_window_is_what_a_round_trip_carries(void **state)
 	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MIN);
 }
 
+/* --- a second image with the same units, of which it has every second one ---------------------- */
+
+static char dir2[32];
+static struct bs_blob *other;
+
+static bool alias(void *cookie, uint32_t i, struct bs_blob **ret_blob, uint32_t *ret_unit)
+{
+	*ret_blob = other;
+	*ret_unit = i;
+	return true;
+}
+
+static void equal_units_are_copied_not_fetched(void **state)
+{
+	static struct bs_blob_ops ops;
+	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
+	int fd;
+
+	strcpy(dir2, "/tmp/bootseer-unit-XXXXXX");
+	fd = mkdtemp(dir2) ? open(dir2, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	assert_int_equal(bs_blob_open(fd, &geometry, 1, &other, NULL), 0);
+	for (uint32_t i = 0; i < MODEL_UNITS; i += 2) {
+		model_content(model.units[i].blob_off, unit, model.units[i].blob_len);
+		assert_int_equal(bs_blob_store(other, i, unit), 0);
+	}
+	bs_blob_free(blob);
+	ops = model_ops;
+	ops.alias = alias;
+	geometry.ops = &ops;
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
+	assert_int_equal(read_and_check(model.units[10].blob_off, 4096), 0);
+	assert_int_equal(fakes[0].n_reads, 0);
+	assert_int_equal(stats().copied_units, 1);
+	/* bytes of the other that went bad on the disk are not taken */
+	memset(unit, 0, 4096);
+	assert_int_equal(pwrite(bs_blob_fd(other), unit, 4096, (off_t)model.units[12].blob_off), 4096);
+	assert_int_equal(read_and_check(model.units[12].blob_off, 4096), 0);
+	assert_int_equal(fakes[0].n_reads, 1);
+	completed = 0;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	wait_completed();
+	assert_int_equal(stats().copied_units, MODEL_UNITS / 2 - 1);
+	assert_int_equal(stats().fetched_units, MODEL_UNITS / 2 + 1);
+	other = bs_blob_free(other);
+	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) | unlinkat(fd, "state", 0), 0);
+	bs_close(fd);
+	rmdir(dir2);
+	free(unit);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -426,6 +476,7 @@ int main(void)
 						set_up_ahead, tear_down),
 		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
 						tear_down),
+		CASE(equal_units_are_copied_not_fetched),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
