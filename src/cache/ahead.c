@@ -25,7 +25,8 @@ static bool is_wanted(struct bs_fill *f, struct bs_blob *b, uint32_t unit)
 	if (bs_blob_next_missing(b, unit) != unit || bs_fill_flight(f, b, unit, false))
 		return false;
 	/* another image's costs no round trip when its time comes */
-	return !g->ops->alias || !g->ops->alias(g->cookie, unit, &other, &i);
+	return !g->ops->alias || !g->ops->alias(g->cookie, unit, &other, &i) ||
+	       !bs_blob_has(other, i);
 }
 
 /*
