@@ -130,7 +130,7 @@ static int read_annotations(struct create *c, struct bs_error *err)
 	int r;
 
 	c->want.fallback = c->conf->fallback;
-	if (!c->conf->allow_annotations)
+	if (!c->conf->allow_annotations || bs_annot_is_sandbox(c->config.annotations))
 		return 0;
 	r = bs_annot_read(c->config.annotations, &c->annot, &unknown, err);
 	for (size_t i = 0; r == 0 && i < unknown.n; i++)

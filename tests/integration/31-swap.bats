@@ -336,6 +336,12 @@ from-image" ]
 	run_to_end
 	[ "$output" = plain ]
 	shim_conf
+	# nor those of the pod with its sandbox container, which has an image of its own
+	shim_edit "$B" '.annotations["dev.bootseer.image"] = $i |
+		.annotations["io.kubernetes.cri.container-type"] = "sandbox"' --arg i "$image"
+	run_to_end
+	[ "$output" = plain ]
+	shim_edit "$B" 'del(.annotations["io.kubernetes.cri.container-type"])'
 	# the image cannot be had, but the rootfs is complete
 	shim_edit "$B" '.annotations["dev.bootseer.image"] = $i' --arg i "$image"
 	bst_stop daemon
