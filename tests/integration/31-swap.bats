@@ -480,7 +480,7 @@ two" ]
 @test "many at once: no mount, state, descriptor or process is left" {
 	local n pids
 	shim_daemon --erofs
-	mounts=$(grep -c " $BST_ROOT" /proc/self/mountinfo)
+	mounts=$(grep -c " $BST_ROOT" /proc/self/mountinfo || :)
 	for n in $(seq 24); do
 		shim_bundle "$BST_ROOT/b$n" cat /etc/origin
 		shim_edit "$BST_ROOT/b$n" '.linux.cgroupsPath += "-" + $n' --arg n "$n"
