@@ -52,7 +52,10 @@ const char *bs_clock_human(uint64_t ns, char *buf, size_t size)
 	while (i < 3 && ns < units[i].ns)
 		i++;
 	v = (double)ns / (double)units[i].ns;
-	(void)snprintf(buf, size, "%.*f %s", i == 3 || v >= 100 ? 0 : v >= 10 ? 1 : 2, v,
-		       units[i].name);
+	(void)snprintf(buf, size, "%.*f %s",
+		       i == 3 || v >= 100 ? 0
+		       : v >= 10	  ? 1
+					  : 2,
+		       v, units[i].name);
 	return buf;
 }

@@ -235,8 +235,8 @@ bool bs_json_is(const struct bs_json *v, enum bs_json_type type)
 
 const char *bs_json_type_name(enum bs_json_type type)
 {
-	static const char *const names[] = { "null", "boolean", "number", "string", "array",
-					     "object" };
+	static const char *const names[] = { "null",   "boolean", "number",
+					     "string", "array",	  "object" };
 
 	_Static_assert(BS_ARRAY_LEN(names) == BS_JSON_TYPE_MAX, "a name for each type");
 	return names[type];
@@ -338,8 +338,8 @@ static int add(struct reader *rd, struct bs_json *v)
 		return 1;
 	}
 	in = rd->open[rd->depth - 1];
-	r = in->type == BS_JSON_OBJECT ? add_member(in, bs_take(&rd->key), v) :
-					 bs_json_append(in, v);
+	r = in->type == BS_JSON_OBJECT ? add_member(in, bs_take(&rd->key), v)
+				       : bs_json_append(in, v);
 	return r < 0 ? refuse(rd, r, "out of memory") : 1;
 }
 
@@ -464,8 +464,8 @@ static void count_lines(const char *text, size_t len, size_t *ret_line, size_t *
 	}
 }
 
-int bs_json_parse(const char *what, const char *text, size_t len, size_t max,
-		  struct bs_json **ret, struct bs_error *err)
+int bs_json_parse(const char *what, const char *text, size_t len, size_t max, struct bs_json **ret,
+		  struct bs_error *err)
 {
 	struct reader rd = { 0 };
 	yajl_handle h;

@@ -36,18 +36,18 @@ enum bs_json_type {
 
 struct bs_json {
 	enum bs_json_type type;
-	bool truth;	 /* BOOL */
-	char *text;	 /* STRING: its bytes, NUL behind; NUMBER: as written */
-	size_t len;	 /* STRING, NUMBER: bytes of text */
-	char **keys;	 /* OBJECT: n_items names */
+	bool truth;		/* BOOL */
+	char *text;		/* STRING: its bytes, NUL behind; NUMBER: as written */
+	size_t len;		/* STRING, NUMBER: bytes of text */
+	char **keys;		/* OBJECT: n_items names */
 	struct bs_json **items; /* ARRAY, OBJECT */
 	size_t n_items;
 	size_t cap_items, cap_keys;
 };
 
 /* Reads text of len <= max bytes. what names the thing in the error's text. */
-int bs_json_parse(const char *what, const char *text, size_t len, size_t max,
-		  struct bs_json **ret, struct bs_error *err);
+int bs_json_parse(const char *what, const char *text, size_t len, size_t max, struct bs_json **ret,
+		  struct bs_error *err);
 struct bs_json *bs_json_free(struct bs_json *v);
 DEFINE_BS_AUTO(json, struct bs_json, bs_json_free)
 

@@ -41,8 +41,8 @@ static inline void bs_list_remove(struct bs_list *entry)
 #define bs_list_entry(ptr, type, member) BS_CONTAINER_OF(ptr, type, member)
 
 /* The body may remove it, but no other entry. */
-#define bs_list_for_each(it, head)                                             \
-	for (struct bs_list *it = (head)->next, *it##_next = it->next; it != (head); \
+#define bs_list_for_each(it, head)                                                                 \
+	for (struct bs_list *it = (head)->next, *it##_next = it->next; it != (head);               \
 	     it = it##_next, it##_next = it->next)
 
 #endif

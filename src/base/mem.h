@@ -22,36 +22,35 @@ static inline void bs_free_at(void *p)
 #define bs_autofree __attribute__((cleanup(bs_free_at)))
 
 /* Moves the pointer out of *p, which becomes NULL. */
-#define bs_take(p)                           \
-	({                                   \
-		__typeof__(*(p)) taken_ = *(p); \
-		*(p) = NULL;                 \
-		taken_;                      \
+#define bs_take(p)                                                                                 \
+	({                                                                                         \
+		__typeof__(*(p)) taken_ = *(p);                                                    \
+		*(p) = NULL;                                                                       \
+		taken_;                                                                            \
 	})
 
 /* bs_auto_NAME for locals of type TYPE *; FREE takes a TYPE * and NULL. */
-#define DEFINE_BS_AUTO(NAME, TYPE, FREE)                 \
-	static inline void bs_auto_##NAME##_at(TYPE **p) \
-	{                                                \
-		(void)FREE(*p);                          \
+#define DEFINE_BS_AUTO(NAME, TYPE, FREE)                                                           \
+	static inline void bs_auto_##NAME##_at(TYPE **p)                                           \
+	{                                                                                          \
+		(void)FREE(*p);                                                                    \
 	}
 #define bs_auto(NAME) __attribute__((cleanup(bs_auto_##NAME##_at)))
 
 #define BS_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define BS_MIN(a, b)                  \
-	({                            \
-		__typeof__(a) a_ = (a); \
-		__typeof__(b) b_ = (b); \
-		a_ < b_ ? a_ : b_;    \
+#define BS_MIN(a, b)                                                                               \
+	({                                                                                         \
+		__typeof__(a) a_ = (a);                                                            \
+		__typeof__(b) b_ = (b);                                                            \
+		a_ < b_ ? a_ : b_;                                                                 \
 	})
-#define BS_MAX(a, b)                  \
-	({                            \
-		__typeof__(a) a_ = (a); \
-		__typeof__(b) b_ = (b); \
-		a_ > b_ ? a_ : b_;    \
+#define BS_MAX(a, b)                                                                               \
+	({                                                                                         \
+		__typeof__(a) a_ = (a);                                                            \
+		__typeof__(b) b_ = (b);                                                            \
+		a_ > b_ ? a_ : b_;                                                                 \
 	})
-#define BS_CONTAINER_OF(ptr, type, member) \
-	((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define BS_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 static inline bool bs_add_u64(uint64_t a, uint64_t b, uint64_t *ret_sum)
 {

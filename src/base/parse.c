@@ -95,9 +95,15 @@ static int with_unit(const char *s, const struct unit *units, uint64_t *ret)
 int bs_parse_size(const char *s, uint64_t *ret_bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	     { "K", 1ull << 10 },   { "M", 1ull << 20 },
-		{ "G", 1ull << 30 }, { "T", 1ull << 40 },   { "KiB", 1ull << 10 },
-		{ "MiB", 1ull << 20 }, { "GiB", 1ull << 30 }, { "TiB", 1ull << 40 },
+		{ "", 1 },
+		{ "K", 1ull << 10 },
+		{ "M", 1ull << 20 },
+		{ "G", 1ull << 30 },
+		{ "T", 1ull << 40 },
+		{ "KiB", 1ull << 10 },
+		{ "MiB", 1ull << 20 },
+		{ "GiB", 1ull << 30 },
+		{ "TiB", 1ull << 40 },
 		{ NULL, 0 },
 	};
 
@@ -107,8 +113,8 @@ int bs_parse_size(const char *s, uint64_t *ret_bytes)
 int bs_parse_duration(const char *s, uint64_t *ret_ns)
 {
 	static const struct unit units[] = {
-		{ "", 1000000000 },  { "ns", 1 },	   { "us", 1000 },
-		{ "ms", 1000000 },   { "s", 1000000000 },  { "m", 60000000000 },
+		{ "", 1000000000 },	{ "ns", 1 },	     { "us", 1000 },
+		{ "ms", 1000000 },	{ "s", 1000000000 }, { "m", 60000000000 },
 		{ "h", 3600000000000 }, { NULL, 0 },
 	};
 
@@ -117,8 +123,7 @@ int bs_parse_duration(const char *s, uint64_t *ret_ns)
 
 int bs_parse_bool(const char *s, bool *ret)
 {
-	static const char *const words[] = { "no",  "yes", "false", "true",
-					     "off", "on",  "0",	    "1" };
+	static const char *const words[] = { "no", "yes", "false", "true", "off", "on", "0", "1" };
 
 	for (size_t i = 0; i < BS_ARRAY_LEN(words); i++) {
 		if (bs_streq(s, words[i])) {

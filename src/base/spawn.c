@@ -84,6 +84,10 @@ static void run_child(const struct bs_spawn *s, const int *map, size_t n, pid_t 
 {
 	int r = prepare(s, map, n, parent, &report_fd);
 
+	if (r == 0 && s->run) {
+		(void)close(report_fd); /* the parent waits for this */
+		_exit(s->run(s->cookie));
+	}
 	if (r == 0) {
 		char *const *argv = (char *const *)(uintptr_t)s->argv;
 		char *const *envp = s->envp ? (char *const *)(uintptr_t)s->envp : environ;

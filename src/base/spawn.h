@@ -20,13 +20,19 @@ struct bs_error;
 
 struct bs_spawn {
 	const char *const *argv; /* argv[0] is looked up in PATH unless it holds a '/' */
+	/*
+	 * In place of an exec: called in the child, whose exit code it returns; argv[0] is then
+	 * only a name for errors. The caller must have a single thread. NULL: argv is exec'ed.
+	 */
+	int (*run)(void *cookie);
+	void *cookie;
 	const char *const *envp; /* NULL: ours */
 	const char *dir;	 /* working directory, NULL: ours */
 	int stdio[3];		 /* -EBADF: /dev/null */
 	const int *fds;		 /* further descriptors, become 3, 4, … */
 	size_t n_fds;
-	bool new_session;	 /* setsid */
-	bool die_with_parent;	 /* PR_SET_PDEATHSIG SIGKILL */
+	bool new_session;     /* setsid */
+	bool die_with_parent; /* PR_SET_PDEATHSIG SIGKILL */
 };
 
 #define BS_SPAWN_INIT ((struct bs_spawn){ .stdio = { -EBADF, -EBADF, -EBADF } })

@@ -28,8 +28,8 @@ struct bs_blob {
 	int dirfd;
 	int fd;
 	_Atomic uint64_t *present; /* mapped file */
-	_Atomic uint64_t *proven; /* subset of present that may be handed out */
-	void *map, *heap;	  /* what the two point to */
+	_Atomic uint64_t *proven;  /* subset of present that may be handed out */
+	void *map, *heap;	   /* what the two point to */
 	size_t map_bytes;
 	_Atomic uint32_t n_present;
 	_Atomic bool complete;
@@ -218,8 +218,8 @@ static int open_files(struct bs_blob *b, struct bs_error *err)
 	return 0;
 }
 
-int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch,
-		 struct bs_blob **ret, struct bs_error *err)
+int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch, struct bs_blob **ret,
+		 struct bs_error *err)
 {
 	bs_auto(blob) struct bs_blob *b = calloc(1, sizeof(*b));
 	int r;

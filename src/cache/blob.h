@@ -64,8 +64,8 @@ struct bs_blob_geometry {
  * Opens (makes) the files in dirfd. epoch: an arbitrary number that the caller keeps
  * as long as the machine and the page cache are surely the same.
  */
-int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch,
-		 struct bs_blob **ret, struct bs_error *err);
+int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch, struct bs_blob **ret,
+		 struct bs_error *err);
 struct bs_blob *bs_blob_free(struct bs_blob *b);
 DEFINE_BS_AUTO(blob, struct bs_blob, bs_blob_free)
 

@@ -182,8 +182,11 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 
 	if (!c)
 		return -ENOMEM;
-	*c = (struct completion){ .fill = f, .blob = blob, .origin = bs_origin_ref(origin),
-				  .done = done, .cookie = cookie };
+	*c = (struct completion){ .fill = f,
+				  .blob = blob,
+				  .origin = bs_origin_ref(origin),
+				  .done = done,
+				  .cookie = cookie };
 	bs_list_init(&c->finish.queued);
 	c->finish.run = finish;
 	bs_list_init(&c->copy.queued);

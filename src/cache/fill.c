@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "cache/fillpriv.h"
 
-#define BAD_ROUNDS 3u			/* every source wrong so often: give up */
+#define BAD_ROUNDS 3u /* every source wrong so often: give up */
 #define PAUSE_MIN_NS (50 * BS_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * BS_NS_PER_S)
 #define PAUSE_ASKED_MAX_NS (60 * BS_NS_PER_S) /* a server may ask for so much */
@@ -35,6 +35,8 @@ struct fetch *bs_fill_fetch_free(struct fetch *fe)
 {
 	if (!fe)
 		return NULL;
+	if (fe->ahead)
+		atomic_fetch_sub(&fe->fill->n_ahead, 1);
 	(void)bs_origin_unref(fe->origin);
 	free(fe->range.buf);
 	free(fe);
@@ -42,7 +44,7 @@ struct fetch *bs_fill_fetch_free(struct fetch *fe)
 }
 
 struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
-			       uint32_t first, uint32_t n, enum bs_lane lane)
+				uint32_t first, uint32_t n, enum bs_lane lane)
 {
 	struct fetch *fe = calloc(1, sizeof(*fe));
 	struct bs_unit a, z;
@@ -51,12 +53,20 @@ struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_
 		return NULL;
 	bs_fill_unit(b, first, &a);
 	bs_fill_unit(b, first + n - 1, &z);
-	*fe = (struct fetch){ .fill = f, .blob = b, .origin = bs_origin_ref(o), .first = first,
-			      .n = n, .lane = lane, .only_bad = true };
+	*fe = (struct fetch){ .fill = f,
+			      .blob = b,
+			      .origin = bs_origin_ref(o),
+			      .first = first,
+			      .n = n,
+			      .lane = lane,
+			      .only_bad = true };
 	bs_list_init(&fe->job.queued);
 	fe->job.run = fetch_ended;
-	fe->range = (struct bs_range){ .blob = *bs_origin_data(o), .off = a.data_off, .lane = lane,
-				       .len = z.data_off + z.data_len - a.data_off, .cookie = fe };
+	fe->range = (struct bs_range){ .blob = *bs_origin_data(o),
+				       .off = a.data_off,
+				       .lane = lane,
+				       .len = z.data_off + z.data_len - a.data_off,
+				       .cookie = fe };
 	fe->range.buf = malloc(fe->range.len);
 	return fe->range.buf ? fe : bs_fill_fetch_free(fe);
 }
@@ -151,7 +161,8 @@ void bs_fill_read_part(struct bs_fill *f, struct bs_read *rd, unsigned int n, in
 }
 
 /* Ends a flight: every waiter gets its piece of bytes, or the error. */
-void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes, int result)
+void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
+		  int result)
 {
 	struct flight_key key = key_of(b, unit);
 	struct bs_list waiters;
@@ -322,8 +333,8 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 		report(f, "no source answers a read rightly, trying again: %s", why(fe));
 	fe->tried = 0;
 	fe->only_bad = true;
-	if (bs_loop_after(f->o.loop, bs_fill_pause_ns(fe->rounds++, fe->range.retry_after_ns), submit_later,
-			  fe) < 0)
+	if (bs_loop_after(f->o.loop, bs_fill_pause_ns(fe->rounds++, fe->range.retry_after_ns),
+			  submit_later, fe) < 0)
 		give_up(f, fe, "out of memory");
 }
 
@@ -436,6 +447,7 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 		(void)atomic_compare_exchange_strong(&f->stats.first_frame_ns, &none,
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
+		bs_fill_ahead_learn(fe);
 		n_right = unpack_range(f, un, fe);
 		if (n_right == fe->n) {
 			if (fe->completion)

@@ -41,6 +41,7 @@ struct bs_fill_options {
 	struct bs_loop *loop;
 	unsigned int n_unpackers;
 	uint64_t read_wait_ns;
+	bool ahead; /* fetch what lies around each read too, see ahead.c */
 	/* The per-thread state that a blob's ops get as scratch. */
 	void *(*scratch_new)(void);
 	void (*scratch_free)(void *scratch);
@@ -88,12 +89,12 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 		     void (*done)(void *cookie, int result), void *cookie);
 
 struct bs_fill_stats {
-	uint64_t reads, read_bytes;	/* asked for */
-	uint64_t hits, misses, joined;	/* units */
+	uint64_t reads, read_bytes;	       /* asked for */
+	uint64_t hits, misses, joined;	       /* units */
 	uint64_t fetched_units, fetched_bytes; /* proven and of use */
-	uint64_t copied_units;		/* from another image of the node */
-	uint64_t bad_units;		/* wrong bytes, refused */
-	uint64_t unstored_units;	/* served from memory, the disk did not take them */
+	uint64_t copied_units;		       /* from another image of the node */
+	uint64_t bad_units;		       /* wrong bytes, refused */
+	uint64_t unstored_units;	       /* served from memory, the disk did not take them */
 	uint64_t retries, failed_reads;
 	uint64_t first_read_ns, first_frame_ns, last_frame_ns;
 };

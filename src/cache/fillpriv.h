@@ -2,7 +2,7 @@
 /* Copyright the bootseer authors */
 /*
  * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
- * fillread.c (reads) and complete.c (the background lane). The picture and the rules are
+ * fillread.c (reads), ahead.c (what follows them) and complete.c (the background lane). The picture and the rules are
  * in fill.h.
  */
 #ifndef BS_CACHE_FILLPRIV_H
@@ -57,13 +57,14 @@ struct fetch {
 	struct bs_blob *blob;
 	struct bs_origin *origin;
 	struct completion *completion; /* of the background lane */
-	uint32_t first, n; /* units */
+	uint32_t first, n;	       /* units */
 	enum bs_lane lane;
-	size_t source;	   /* index of the one to ask */
+	size_t source;	    /* index of the one to ask */
 	unsigned int tried; /* sources asked since the last pause */
 	unsigned int rounds, bad_rounds;
 	bool only_bad; /* no source of this round failed otherwise */
 	bool local;    /* copied from other, unit other_unit */
+	bool ahead;    /* one of fill.n_ahead */
 	struct bs_blob *other;
 	uint32_t other_unit;
 };
@@ -72,12 +73,12 @@ struct completion {
 	struct bs_fill *fill;
 	struct bs_blob *blob;
 	struct bs_origin *origin;
-	uint32_t next; /* unit to look at; guarded by fill.lock */
+	uint32_t next;	      /* unit to look at; guarded by fill.lock */
 	unsigned int running; /* ranges; guarded by fill.lock */
 	bool finishing;	      /* finish is queued or runs; guarded by fill.lock */
 	bool failed;	      /* one did since the last pause; guarded by fill.lock */
-	struct job copy;   /* runs first, before there are ranges */
-	struct job finish; /* queued when nothing seems to be missing */
+	struct job copy;      /* runs first, before there are ranges */
+	struct job finish;    /* queued when nothing seems to be missing */
 	void (*done)(void *cookie, int result);
 	void *cookie;
 };
@@ -90,6 +91,7 @@ struct bs_fill {
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
 	pthread_t *unpackers;
 	unsigned int n_started;
+	_Atomic unsigned int n_ahead; /* ranges of ahead.c on their way; grows under lock */
 	bool stop;
 	struct {
 		_Atomic uint64_t reads, read_bytes, hits, misses, joined, fetched_units,
@@ -129,6 +131,14 @@ void bs_fill_submit(struct fetch *fe);
 
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
+
+/* --- ahead.c ------------------------------------------------------------------------------ */
+
+/* Asks for what is missing around a read of the units first to last. */
+void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
+		   uint32_t last);
+/* A range of it has come. */
+void bs_fill_ahead_learn(const struct fetch *fe);
 
 /* --- complete.c --------------------------------------------------------------------------- */
 

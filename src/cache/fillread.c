@@ -30,9 +30,14 @@ static bool read_cached(struct bs_read *rd, uint32_t unit, void *scratch, void *
 			    (uint32_t)(to - from)) == 0;
 }
 
-/* Whether a range of another lane is on the wire already, so that waiting for it is nearer. */
+/*
+ * Whether a range of another lane is so far on its way that waiting for it is nearer.
+ * One of the background is long, and shares the link with its like: half of it must be here.
+ */
 static bool is_near(const struct fetch *by)
 {
+	if (by && by->lane == BS_LANE_BACKGROUND)
+		return __atomic_load_n(&by->range.got, __ATOMIC_RELAXED) >= by->range.len / 2;
 	return !by || __atomic_load_n(&by->range.started_ns, __ATOMIC_RELAXED) != 0;
 }
 
@@ -158,6 +163,8 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	uint32_t first = g->ops->find(g->cookie, rd->off);
 	uint32_t last = g->ops->find(g->cookie, rd->off + rd->len - 1);
 	uint32_t i = first;
+	struct bs_blob *blob = rd->blob;
+	struct bs_origin *origin = rd->origin;
 	uint64_t now = bs_clock_ns(), none = 0;
 
 	if (f->stats.first_read_ns == 0)
@@ -173,7 +180,8 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	if (i > last && bs_blob_read(rd->blob, first, rd->off, rd->buf, rd->len) == 0) {
 		COUNT(f, hits, last - first + 1);
 		bs_fill_read_part(f, rd, 1, 0);
-		return;
+	} else {
+		read_missing(f, rd, first, last - first + 1, scratch, unit_buf);
 	}
-	read_missing(f, rd, first, last - first + 1, scratch, unit_buf);
+	bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
 }

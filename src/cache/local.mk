@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/cache/libcache.a
 src_cache_libcache_a_SOURCES = \
+	%D%/ahead.c \
 	%D%/blob.c %D%/blob.h \
 	%D%/complete.c \
 	%D%/fill.c %D%/fill.h \

@@ -10,12 +10,16 @@
 
 #include "net/repo.h"
 
+#define FORGET 1024u /* the shortest wait grows by this part with each range */
+
 struct bs_origin {
 	atomic_uint refs;
 	struct bs_digest data;
 	pthread_mutex_t lock; /* guards repos */
 	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
 	size_t n_repos;
+	_Atomic uint32_t ahead;
+	_Atomic uint64_t wait_ns; /* the shortest of late */
 };
 
 struct bs_origin *bs_origin_new(const struct bs_digest *data)
@@ -25,6 +29,7 @@ struct bs_origin *bs_origin_new(const struct bs_digest *data)
 	if (!o)
 		return NULL;
 	o->refs = 1;
+	o->ahead = BS_ORIGIN_AHEAD_FIRST;
 	o->data = *data;
 	(void)pthread_mutex_init(&o->lock, NULL);
 	return o;
@@ -78,4 +83,29 @@ struct bs_repo *bs_origin_pick(struct bs_origin *o, size_t i, size_t *ret_n)
 		r = bs_repo_ref(o->repos[i % o->n_repos]);
 	(void)pthread_mutex_unlock(&o->lock);
 	return r;
+}
+
+uint32_t bs_origin_ahead(const struct bs_origin *o)
+{
+	return atomic_load_explicit(&o->ahead, memory_order_relaxed);
+}
+
+/* Two threads at once lose one step: the next range makes it again. */
+void bs_origin_learn(struct bs_origin *o, size_t bytes, uint64_t wait_ns, uint64_t transfer_ns)
+{
+	uint32_t ahead = bs_origin_ahead(o);
+	uint64_t shortest = atomic_load_explicit(&o->wait_ns, memory_order_relaxed);
+
+	/* longer ones waited behind other ranges, more or larger ones would not help */
+	shortest += shortest / FORGET;
+	if (shortest == 0 || wait_ns < shortest)
+		shortest = wait_ns;
+	atomic_store_explicit(&o->wait_ns, shortest, memory_order_relaxed);
+	if (bytes < ahead / 2) /* it came with the first bytes: says nothing of the link */
+		return;
+	if (transfer_ns < shortest / 2)
+		ahead = BS_MIN(ahead * 2, BS_ORIGIN_AHEAD_MAX);
+	else if (transfer_ns / 2 > shortest)
+		ahead = BS_MAX(ahead / 2, BS_ORIGIN_AHEAD_MIN);
+	atomic_store_explicit(&o->ahead, ahead, memory_order_relaxed);
 }

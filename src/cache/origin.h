@@ -29,7 +29,20 @@ const struct bs_digest *bs_origin_data(const struct bs_origin *o);
 /* Takes references of its own, of at most BS_ORIGIN_SOURCES_MAX. */
 void bs_origin_set(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
 
-/* The repository whose turn is i, counted round and round, with a reference; NULL: none is known. */
+/*
+ * How many bytes of data to fetch behind a read: what the way to the source carries in
+ * one round trip, as far as seen. Starts at BS_ORIGIN_AHEAD_FIRST.
+ */
+#define BS_ORIGIN_AHEAD_FIRST (128u << 10)
+#define BS_ORIGIN_AHEAD_MIN (64u << 10)
+#define BS_ORIGIN_AHEAD_MAX (1u << 20)
+uint32_t bs_origin_ahead(const struct bs_origin *o);
+
+/* A range of so many bytes was waited for wait_ns, then took transfer_ns. */
+void bs_origin_learn(struct bs_origin *o, size_t bytes, uint64_t wait_ns, uint64_t transfer_ns);
+
+/* The repository whose turn is i, counted round and round, with a reference; NULL: none is known.
+ */
 struct bs_repo *bs_origin_pick(struct bs_origin *o, size_t i, size_t *ret_n);
 
 #endif

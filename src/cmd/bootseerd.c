@@ -18,6 +18,7 @@
 #include "daemon/keeper.h"
 #include "daemon/leave.h"
 #include "daemon/supervisor.h"
+#include "daemon/systemd.h"
 #include "daemon/worker.h"
 
 #define LINK_FD 3 /* where a part finds its socket */
@@ -96,6 +97,7 @@ static int run_supervisor(const struct options *o, const struct bs_conf *conf, i
 					    .started_fd = -EBADF };
 	struct bs_error err = BS_ERROR_INIT;
 
+	bs_systemd_begin(!o->background);
 	if (o->background && bs_leave(conf->run_dir, &so.started_fd, &err) < 0) {
 		bs_log_error("%s", bs_error_text(&err));
 		return 1;
@@ -113,10 +115,6 @@ static int run_role(const struct options *o, const struct bs_conf *conf)
 		return bs_keeper_main(o->config, LINK_FD);
 	if (bs_streq(o->role, "worker"))
 		return bs_worker_main(conf, LINK_FD);
-	if (bs_streq(o->role, "mount-lazy"))
-		return bs_job_mount(arg, true);
-	if (bs_streq(o->role, "mount-whole"))
-		return bs_job_mount(arg, false);
 	if (bs_streq(o->role, "unpack"))
 		return bs_job_unpack(arg);
 	if (bs_streq(o->role, "credential"))

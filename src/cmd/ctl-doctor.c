@@ -153,10 +153,11 @@ static void check_runtime(struct doctor *d, const struct bs_conf *conf)
 	int r;
 
 	s.argv = argv;
-	r = bs_spawn_capture(&s, NULL, 0, bs_clock_ns() + 10 * BS_NS_PER_S, 65536, &out, NULL, &err);
+	r = bs_spawn_capture(&s, NULL, 0, bs_clock_ns() + 10 * BS_NS_PER_S, 65536, &out, NULL,
+			     &err);
 	if (r > 0)
 		r = bs_fail(&err, -EIO, "'%s --version' failed", conf->runtime);
-	note(d, "the wrapped runtime", r, &err, BAD, "install runc, or set [runtime] path");
+	note(d, "the wrapped runtime", r, &err, BAD, "install runc, or set [runtime] runtime");
 }
 
 static void check_daemon(struct doctor *d, const struct bs_conf *conf)
@@ -166,14 +167,16 @@ static void check_daemon(struct doctor *d, const struct bs_conf *conf)
 	bs_autofd int sock = bs_client_connect(&o, &err);
 
 	note(d, "bootseerd", sock, &err, WEAK,
-	     conf->autostart ? "it is started when it is needed" :
-			       "start it, or set [node] autostart = yes");
+	     conf->autostart ? "it is started when it is needed"
+			     : "start it, or set [node] autostart = yes");
 }
 
 static void examine(struct doctor *d, const struct bs_conf *conf)
 {
-	probe(d, "EROFS", bs_probe_erofs, BAD, "load the erofs module; until then images are unpacked");
-	probe(d, "FUSE", bs_probe_fuse, BAD, "load the fuse module; until then images are unpacked");
+	probe(d, "EROFS", bs_probe_erofs, BAD,
+	      "load the erofs module; until then images are unpacked");
+	probe(d, "FUSE", bs_probe_fuse, BAD,
+	      "load the fuse module; until then images are unpacked");
 	probe(d, "FUSE resend", bs_probe_fuse_resend, WEAK,
 	      "Linux 6.9 has it; before, a killed worker's open reads may hang");
 	probe(d, "overlay over detached mounts", bs_probe_overlay, WEAK,
@@ -236,13 +239,14 @@ int ctl_doctor(int argc, char **argv)
 	const char *config = NULL;
 	bool json = false;
 	const struct bs_option options[] = {
-		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "configuration, see bootseer.conf(5)" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "configuration, see bootseer.conf(5)" },
 		{ "json", 0, BS_OPTION_FLAG, &json, NULL, "the findings as JSON" },
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl doctor [OPTION]...",
 		.text = "Tries what this machine can do and says what is wrong and what helps.\n"
-			"Exit code 1 when something is bad.",
+			"Exit code 1 when something is bad.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};

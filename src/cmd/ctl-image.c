@@ -241,8 +241,10 @@ int ctl_image_verify(int argc, char **argv)
 	const struct bs_option options[] = {
 		PLATFORM_OPTION(&l),
 		CTL_NET_OPTIONS(&l.net),
-		{ "cache", 0, BS_OPTION_FLAG, &cache, NULL, "no REF: prove what the node's cache has" },
-		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "with --cache: see bootseer.conf(5)" },
+		{ "cache", 0, BS_OPTION_FLAG, &cache, NULL,
+		  "no REF: prove what the node's cache has" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "with --cache: see bootseer.conf(5)" },
 		{ "json", 0, BS_OPTION_FLAG, &l.json, NULL, "print the result as JSON" },
 		{ "quiet", 'q', BS_OPTION_FLAG, &l.quiet, NULL, "show no progress" },
 	};
@@ -263,7 +265,8 @@ int ctl_image_verify(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	if (cache == l.has_ref)
-		return ctl_usage(&usage, bs_fail(&err, -EINVAL, "give either REF or --cache"), &err);
+		return ctl_usage(&usage, bs_fail(&err, -EINVAL, "give either REF or --cache"),
+				 &err);
 	if (cache)
 		return ctl_node_verify(config, l.json);
 	bs_progress_init(&v.progress, l.quiet);

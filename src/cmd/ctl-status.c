@@ -16,7 +16,7 @@
 #include "cmd/ctl.h"
 #include "ctl/msg.h"
 
-#define REPLY_MAX 65536u
+#define REPLY_MAX (8u << 20)
 #define WAIT_NS (10 * BS_NS_PER_S)
 
 static uint64_t number(const struct bs_json *v, const char *path)
@@ -80,16 +80,17 @@ static void show_images(const struct bs_json *v)
 			     digest, human_bytes(number(im, "bytes"), a),
 			     frames ? number(im, "frames_present") * 100 / frames : 100,
 			     human_bytes(number(im, "fetched_bytes"), b),
-			     !m || !truth(m, "mounted") ? "not mounted" :
-			     truth(m, "lazy")		 ? "mounted lazily" :
-							   "mounted whole",
+			     !m || !truth(m, "mounted") ? "not mounted"
+			     : truth(m, "lazy")		? "mounted lazily"
+							: "mounted whole",
 			     number(m, "containers"));
 	}
 }
 
 static void show_cache(const struct bs_json *v)
 {
-	const uint64_t hits = number(v, "served.cache.hits"), misses = number(v, "served.cache.misses");
+	const uint64_t hits = number(v, "served.cache.hits"),
+		       misses = number(v, "served.cache.misses");
 	static const char *const lanes[] = { "demand", "hot", "background" };
 	char buf[32], path[64];
 
@@ -99,7 +100,8 @@ static void show_cache(const struct bs_json *v)
 	}
 	(void)printf("cache     %" PRIu64 " frames read, hit rate %.1f%%, %" PRIu64
 		     " wrong and refused, %" PRIu64 " retries, %" PRIu64 " failed reads\n",
-		     hits + misses, hits + misses ? 100.0 * (double)hits / (double)(hits + misses) : 0.0,
+		     hits + misses,
+		     hits + misses ? 100.0 * (double)hits / (double)(hits + misses) : 0.0,
 		     number(v, "served.cache.bad_frames"), number(v, "served.cache.retries"),
 		     number(v, "served.cache.failed_reads"));
 	for (size_t i = 0; i < BS_ARRAY_LEN(lanes); i++) {
@@ -132,7 +134,7 @@ static void show(const struct bs_json *v)
 
 static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 {
-	const char *text;
+	bs_autofree char *text = NULL;
 	bs_automsg reply;
 	int r;
 
@@ -140,8 +142,7 @@ static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 	r = ctl_node_call(config, BS_MSG_STATUS, WAIT_NS, &reply, err);
 	if (r < 0)
 		return r;
-	text = bs_msg_text(&reply, BS_TAG_JSON, 0);
-	if (!text)
+	if (bs_msg_long(&reply, BS_TAG_JSON, REPLY_MAX, &text) < 0)
 		return bs_fail(err, -EPROTO, "bootseerd sent no status");
 	return bs_json_parse("the status", text, strlen(text), REPLY_MAX, ret, err);
 }
@@ -151,12 +152,13 @@ int ctl_status(int argc, char **argv)
 	const char *config = NULL;
 	bool json = false;
 	const struct bs_option options[] = {
-		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "configuration, see bootseer.conf(5)" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "configuration, see bootseer.conf(5)" },
 		{ "json", 0, BS_OPTION_FLAG, &json, NULL, "everything, as JSON" },
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl status [OPTION]...",
-		.text = "Shows the node's daemon, its images and what they cost.",
+		.text = "Shows the node's daemon, its images and what they cost.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};
@@ -184,12 +186,13 @@ int ctl_upgrade(int argc, char **argv)
 {
 	const char *config = NULL;
 	const struct bs_option options[] = {
-		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "configuration, see bootseer.conf(5)" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "configuration, see bootseer.conf(5)" },
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl upgrade [OPTION]...",
 		.text = "Replaces the daemon's worker by the program that is installed now.\n"
-			"Running containers notice nothing but a pause of some milliseconds.",
+			"Running containers notice nothing but a pause of some milliseconds.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 	};
@@ -201,5 +204,6 @@ int ctl_upgrade(int argc, char **argv)
 	bs_msg_init(&reply, 0, 0);
 	if (r != 0)
 		return ctl_usage(&usage, r, &err);
-	return ctl_node_call(config, BS_MSG_UPGRADE, WAIT_NS, &reply, &err) < 0 ? ctl_fail(&err) : 0;
+	return ctl_node_call(config, BS_MSG_UPGRADE, WAIT_NS, &reply, &err) < 0 ? ctl_fail(&err)
+										: 0;
 }

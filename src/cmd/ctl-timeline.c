@@ -113,7 +113,8 @@ static uint64_t last_end(const struct timeline *t)
 	uint64_t end = 0;
 
 	for (size_t i = 0; i < t->n; i++) {
-		if (!bs_streq(t->events[i].name, "last-frame") && !bs_streq(t->events[i].name, "delete"))
+		if (!bs_streq(t->events[i].name, "last-frame") &&
+		    !bs_streq(t->events[i].name, "delete"))
 			end = BS_MAX(end, t->events[i].end_ns);
 	}
 	return end;
@@ -139,11 +140,11 @@ static void show(struct timeline *t, const char *id)
 		e.start_ns = BS_MIN(e.start_ns, end);
 		bar(&e, from, end - from, line);
 		e = t->events[i];
-		(void)printf("%9s |%s| %-13s %9s", bs_clock_human(e.start_ns - from, at, sizeof(at)),
-			     line, e.name,
-			     e.start_ns == e.end_ns ?
-				     "" :
-				     bs_clock_human(e.end_ns - e.start_ns, took, sizeof(took)));
+		(void)printf("%9s |%s| %-13s %9s",
+			     bs_clock_human(e.start_ns - from, at, sizeof(at)), line, e.name,
+			     e.start_ns == e.end_ns
+				     ? ""
+				     : bs_clock_human(e.end_ns - e.start_ns, took, sizeof(took)));
 		if (e.bytes)
 			(void)printf("  %" PRIu64 " bytes", e.bytes);
 		(void)printf("%s%s\n", e.text[0] ? "  " : "", e.text);
@@ -171,12 +172,13 @@ int ctl_timeline(int argc, char **argv)
 	const char *config = NULL, *id = NULL;
 	bool json = false;
 	const struct bs_option options[] = {
-		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE", "configuration, see bootseer.conf(5)" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "configuration, see bootseer.conf(5)" },
 		{ "json", 0, BS_OPTION_FLAG, &json, NULL, "the recorded lines as they are" },
 	};
 	const struct bs_usage usage = {
 		.synopsis = "bootseerctl timeline ID [OPTION]...",
-		.text = "Shows where the time of a container's start went.",
+		.text = "Shows where the time of a container's start went.\n",
 		.options = options,
 		.n_options = BS_ARRAY_LEN(options),
 		.min_args = 1,

@@ -79,8 +79,8 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	bs_autofd int run_fd = -EBADF, lock = -EBADF;
 	int r;
 
-	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700) :
-			     open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700)
+			   : open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (run_fd < 0 && !o->daemon)
 		return bs_fail(err, -ENOTCONN, "bootseerd is not running (no '%s')", o->run_dir);
 	if (run_fd < 0)
@@ -91,8 +91,9 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	if (!nobody_listens(r))
 		return bs_fail_errno(err, r, "connect to '%s/%s'", o->run_dir, SOCKET_NAME);
 	if (!o->daemon)
-		return bs_fail(err, -ENOTCONN, "bootseerd is not running (nobody listens at '%s/%s')",
-			       o->run_dir, SOCKET_NAME);
+		return bs_fail(err, -ENOTCONN,
+			       "bootseerd is not running (nobody listens at '%s/%s')", o->run_dir,
+			       SOCKET_NAME);
 	/* of many starters one starts it, the others find it */
 	lock = bs_lock_open(run_fd, "start.lock", o->timeout_ns);
 	if (lock < 0)
@@ -119,7 +120,8 @@ static int wait_readable(int sock, uint64_t deadline_ns)
 
 		if (now >= deadline_ns)
 			return -ETIMEDOUT;
-		r = poll(&p, 1, (int)BS_MIN((deadline_ns - now) / BS_NS_PER_MS + 1, (uint64_t)60000));
+		r = poll(&p, 1,
+			 (int)BS_MIN((deadline_ns - now) / BS_NS_PER_MS + 1, (uint64_t)60000));
 		if (r > 0)
 			return 0;
 		if (r < 0 && errno != EINTR)
@@ -136,7 +138,8 @@ static int failed_reply(const struct bs_msg *m, struct bs_error *err)
 		return bs_fail(err, -EPROTO, "bootseerd sent a reply without a result");
 	if (result == 0)
 		return 0;
-	return bs_fail(err, -(int)result, "%s", text ? text : "bootseerd failed without saying why");
+	return bs_fail(err, -(int)result, "%s",
+		       text ? text : "bootseerd failed without saying why");
 }
 
 int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,

@@ -331,8 +331,7 @@ void bs_conf_done(struct bs_conf *c)
 	}
 }
 
-/* --- policy --------------------------------------------------------------------------------------
- */
+/* --- policy ---------------------------------------------------------------------------------- */
 
 static int allows_dir(const struct bs_conf *c, const char *dir, struct bs_error *err)
 {

@@ -6,6 +6,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +27,7 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 16, "on the wire");
 
+#define LONG_INLINE_MAX 32768u
 #define FIELD_HEAD 6u /* tag u16, len u32 */
 
 void bs_msg_init(struct bs_msg *m, enum bs_msg_type type, uint32_t id)
@@ -61,8 +63,8 @@ static int add_field(struct bs_msg *m, uint16_t tag, const void *data, size_t le
 	memcpy(m->buf + at + 2, &len_le, 4);
 	memcpy(m->buf + at + FIELD_HEAD, data, len);
 	m->buf[at + FIELD_HEAD + len] = '\0';
-	m->fields[m->n_fields++] =
-		(struct bs_msg_field){ tag, (uint32_t)len, m->buf + at + FIELD_HEAD };
+	m->fields[m->n_fields++] = (struct bs_msg_field){ tag, (uint32_t)len,
+							  m->buf + at + FIELD_HEAD };
 	m->len = want;
 	return 0;
 }
@@ -90,6 +92,25 @@ int bs_msg_add_fd(struct bs_msg *m, int fd)
 		return copy;
 	m->fds[m->n_fds++] = copy;
 	return 0;
+}
+
+int bs_msg_add_long(struct bs_msg *m, enum bs_msg_tag tag, const char *text)
+{
+	bs_autofd int fd = -EBADF;
+	size_t len = strlen(text);
+	int r;
+
+	if (len <= LONG_INLINE_MAX)
+		return bs_msg_add_text(m, tag, text);
+	fd = bs_memfd("bootseer-message");
+	if (fd < 0)
+		return fd;
+	if ((r = bs_write_full(fd, text, len)) < 0 || (r = bs_memfd_seal(fd)) < 0)
+		return r;
+	/* an empty field says: in the descriptor */
+	if ((r = bs_msg_add_fd(m, fd)) < 0)
+		return r;
+	return bs_msg_add_text(m, tag, "");
 }
 
 /* --- reading ----------------------------------------------------------------------------- */
@@ -124,6 +145,37 @@ int bs_msg_u64(const struct bs_msg *m, enum bs_msg_tag tag, uint64_t *ret)
 	memcpy(&le, f->data, sizeof(le));
 	*ret = le64toh(le);
 	return 0;
+}
+
+int bs_msg_long(struct bs_msg *m, enum bs_msg_tag tag, size_t max, char **ret)
+{
+	const char *text = bs_msg_text(m, tag, 0);
+	bs_autofd int fd = -EBADF;
+	size_t len;
+	int r;
+
+	if (!text)
+		return -ENOENT;
+	if (*text) {
+		*ret = strdup(text);
+		return *ret ? 0 : -ENOMEM;
+	}
+	fd = bs_msg_take_fd(m, 0);
+	if (fd < 0)
+		return fd;
+	/* unsealed, the sender could cut it while we read, or change what we have checked */
+	r = fcntl(fd, F_GET_SEALS);
+	if (r < 0 || !(r & F_SEAL_WRITE) || !(r & F_SEAL_SHRINK))
+		return -EINVAL;
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = bs_read_file(fd, max, ret, &len);
+	if (r == 0 && strlen(*ret) != len) {
+		free(*ret);
+		*ret = NULL;
+		r = -EBADMSG;
+	}
+	return r;
 }
 
 int bs_msg_take_fd(struct bs_msg *m, size_t i)
@@ -216,7 +268,7 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int) * BS_MSG_FDS_MAX)];
 };
 
-int bs_msg_send(int sock, struct bs_msg *m)
+static int send_with(int sock, struct bs_msg *m, int flags)
 {
 	union control control = { 0 };
 	struct iovec iov;
@@ -240,11 +292,21 @@ int bs_msg_send(int sock, struct bs_msg *m)
 		memcpy(CMSG_DATA(c), m->fds, sizeof(int) * m->n_fds);
 	}
 	do {
-		n = sendmsg(sock, &mh, MSG_NOSIGNAL);
+		n = sendmsg(sock, &mh, MSG_NOSIGNAL | flags);
 	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EPIPE ? -ECONNRESET : -errno;
 	return 0;
+}
+
+int bs_msg_send(int sock, struct bs_msg *m)
+{
+	return send_with(sock, m, 0);
+}
+
+int bs_msg_send_now(int sock, struct bs_msg *m)
+{
+	return send_with(sock, m, MSG_DONTWAIT);
 }
 
 /* Takes over what came beside the datagram; more than fits is closed. */

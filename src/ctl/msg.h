@@ -28,19 +28,19 @@ struct bs_error;
 enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */
-	BS_MSG_HELLO,	/* -> PROGRAM version */
+	BS_MSG_HELLO, /* -> PROGRAM version */
 	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS -> fd: EROFS mount, the caller's own copy; COMPLETE */
-	BS_MSG_RELEASE, /* CONTAINER */
-	BS_MSG_STATUS,	/* -> JSON */
+	BS_MSG_RELEASE,	 /* CONTAINER */
+	BS_MSG_STATUS,	 /* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
-	BS_MSG_UNPACK,	/* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
+	BS_MSG_UNPACK, /* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
-	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
-	BS_MSG_READY,	/* worker: requests are being served */
-	BS_MSG_PREPARE,	/* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
-	BS_MSG_CREDENTIAL, /* worker asks: HOST, NAME -> USER, SECRET */
+	BS_MSG_START, /* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
+	BS_MSG_READY, /* worker: requests are being served */
+	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
+	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
 	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged */
 	BS_MSG_COMPLETED,   /* worker tells, no reply: DIGEST is complete on this node */
@@ -102,10 +102,14 @@ void bs_msg_done(struct bs_msg *m); /* closes the descriptors */
 int bs_msg_add_text(struct bs_msg *m, enum bs_msg_tag tag, const char *text);
 int bs_msg_add_u64(struct bs_msg *m, enum bs_msg_tag tag, uint64_t v);
 int bs_msg_add_fd(struct bs_msg *m, int fd);
+/* A text of any length: what does not fit well goes beside the message, in a sealed memfd. */
+int bs_msg_add_long(struct bs_msg *m, enum bs_msg_tag tag, const char *text);
 
 /* Reading: NULL / -ENOENT when absent; -EBADMSG for a number of another length. */
 const char *bs_msg_text(const struct bs_msg *m, enum bs_msg_tag tag, size_t nth);
 int bs_msg_u64(const struct bs_msg *m, enum bs_msg_tag tag, uint64_t *ret);
+/* What bs_msg_add_long added, malloc'ed; -ENOENT; -EFBIG over max; -EINVAL not sealed. */
+int bs_msg_long(struct bs_msg *m, enum bs_msg_tag tag, size_t max, char **ret);
 /* Takes descriptor i out of the message; -ENOENT when there is none. */
 int bs_msg_take_fd(struct bs_msg *m, size_t i);
 
@@ -115,6 +119,7 @@ int bs_msg_encode(struct bs_msg *m, const void **ret, size_t *ret_len);
 
 /* -EAGAIN on a non-blocking socket; -ECONNRESET when the other side is gone. */
 int bs_msg_send(int sock, struct bs_msg *m);
+int bs_msg_send_now(int sock, struct bs_msg *m); /* -EAGAIN instead of waiting, on any socket */
 int bs_msg_recv(int sock, struct bs_msg *ret);
 
 #endif

@@ -64,8 +64,9 @@ void bs_broker_event(struct bs_broker *b, const char *text)
 	tell = bs_limit_take(&b->events, 1, bs_clock_ns());
 	(void)pthread_mutex_unlock(&b->lock);
 	bs_msg_init(&m, BS_MSG_EVENT, 0);
+	/* a supervisor that does not listen must not hold up who reads blocks */
 	if (tell && bs_msg_add_text(&m, BS_TAG_TEXT, text) == 0)
-		bs_broker_send(b, &m);
+		(void)bs_msg_send_now(b->sock, &m);
 }
 
 void bs_broker_completed(struct bs_broker *b, const char *digest)

@@ -11,10 +11,25 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/str.h"
+#include "daemon/jobs.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
 
 #define CHILD_FDS_MAX 6u
+
+/*
+ * Jobs that need nothing but what we have loaded run in a fork of ours (there is one
+ * thread): to start a program that is linked with all that the worker wants takes longer
+ * than the mount. The others are started as programs.
+ */
+static const struct {
+	const char *role;
+	int (*run)(void *arg);
+} forked[] = {
+	{ "mount-lazy", bs_job_mount_lazy },
+	{ "mount-whole", bs_job_mount_whole },
+};
 
 static void finish(struct super *s, struct child *c, struct bs_msg *m)
 {
@@ -44,8 +59,8 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
 		   uint32_t id, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	role, "--arg",
-			       arg,		 "--config", s->config_file, NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  role, "--arg", arg,
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	struct child *c = calloc(1, sizeof(*c));
@@ -72,6 +87,12 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 	sp.fds = map;
 	sp.n_fds = 1 + n;
 	sp.die_with_parent = true;
+	for (size_t i = 0; i < BS_ARRAY_LEN(forked); i++) {
+		if (bs_streq(forked[i].role, role)) {
+			sp.run = forked[i].run;
+			sp.cookie = (void *)(uintptr_t)arg;
+		}
+	}
 	r = bs_spawn_start(&sp, &c->process, err);
 	if (r < 0) {
 		free(c);

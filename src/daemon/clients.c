@@ -18,9 +18,9 @@
 #include "base/log.h"
 #include "daemon/super.h"
 
-#define STATUS_WAIT_NS (2 * BS_NS_PER_S)	  /* a worker that hangs is left out */
+#define STATUS_WAIT_NS (2 * BS_NS_PER_S) /* a worker that hangs is left out */
 #define COMPLETE_WAIT_NS (24 * 3600 * BS_NS_PER_S)
-#define JSON_MAX 65000u
+#define JSON_MAX (8u << 20)
 
 void clients_send(struct super *s, struct client *c, struct bs_msg *m)
 {
@@ -82,8 +82,9 @@ static int make_status(struct super *s, const char *worker_text, struct bs_buf *
 	    bs_json_set(v, "fuse", bs_json_new_bool(s->fuse_fd >= 0)) < 0 ||
 	    put_mounts(s, bs_json_make(v, "mounts", BS_JSON_ARRAY)) < 0)
 		return -ENOMEM;
-	if (worker_text && bs_json_parse("the worker's status", worker_text, strlen(worker_text),
-					 JSON_MAX, &part, NULL) == 0 &&
+	if (worker_text &&
+	    bs_json_parse("the worker's status", worker_text, strlen(worker_text), JSON_MAX, &part,
+			  NULL) == 0 &&
 	    bs_json_set(v, "served", part) < 0)
 		return -ENOMEM;
 	return bs_json_write(v, out);
@@ -96,7 +97,7 @@ static void reply_status(struct super *s, struct client *c, uint32_t id, const c
 
 	bs_msg_init(&m, BS_MSG_REPLY, id);
 	if (make_status(s, worker_text, &text) < 0 || bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
-	    bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text)) < 0)
+	    bs_msg_add_long(&m, BS_TAG_JSON, bs_buf_str(&text)) < 0)
 		clients_reply(s, c, id, -E2BIG, "the status is too long");
 	else
 		clients_send(s, c, &m);
@@ -128,8 +129,12 @@ static bool forward(struct super *s, struct client *c, struct bs_msg *m, uint64_
 static void forwarded_end(struct super *s, struct forwarded *f, struct bs_msg *m, int result,
 			  const char *text)
 {
+	bs_autofree char *json = NULL;
+
 	if (f->type == BS_MSG_STATUS) {
-		reply_status(s, f->client, f->client_id, m ? bs_msg_text(m, BS_TAG_JSON, 0) : NULL);
+		if (m)
+			(void)bs_msg_long(m, BS_TAG_JSON, JSON_MAX, &json);
+		reply_status(s, f->client, f->client_id, json);
 	} else if (m) {
 		m->id = f->client_id;
 		clients_send(s, f->client, m);
@@ -237,9 +242,9 @@ void clients_accept(struct super *s, struct watch *w, uint32_t events)
 
 	if (fd < 0)
 		return;
-	c = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0 ?
-		    calloc(1, sizeof(*c)) :
-		    NULL;
+	c = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
+		    ? calloc(1, sizeof(*c))
+		    : NULL;
 	if (!c) {
 		(void)bs_close(fd);
 		return;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static int send_failure(enum bs_msg_type type, int result, const struct bs_error
 	return 1;
 }
 
-int bs_job_mount(const char *name, bool lazy)
+static int mount_image(const char *name, bool lazy)
 {
 	struct bs_error err = BS_ERROR_INIT;
 	char meta[32], base[32], content[32 + 72];
@@ -54,8 +55,7 @@ int bs_job_mount(const char *name, bool lazy)
 	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) > 64)
 		return send_failure(BS_MSG_MOUNTED, bs_fail(&err, -EINVAL, "bad image name"), &err);
 	(void)bs_path_of_fd(CONTENT_FD, base);
-	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "",
-		       lazy ? name : "");
+	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "", lazy ? name : "");
 	mnt = bs_erofs_mount(bs_path_of_fd(METADATA_FD, meta), content, lazy, &err);
 	if (mnt < 0) {
 		(void)bs_error_context(&err, "mount image %.12s", name);
@@ -65,6 +65,16 @@ int bs_job_mount(const char *name, bool lazy)
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
 	(void)bs_msg_add_fd(&m, mnt);
 	return bs_msg_send(SOCKET_FD, &m) < 0;
+}
+
+int bs_job_mount_lazy(void *name)
+{
+	return mount_image(name, true);
+}
+
+int bs_job_mount_whole(void *name)
+{
+	return mount_image(name, false);
 }
 
 static const char *or_null(const char *s)

@@ -7,15 +7,15 @@
 #ifndef BS_DAEMON_JOBS_H
 #define BS_DAEMON_JOBS_H
 
-#include <stdbool.h>
-
 struct bs_conf;
 
 /*
  * Mounts an image: metadata at 4; at 5 the mount that serves blobs, in which name is
- * the image's (lazy), or the whole blob. Sends MOUNTED. Returns the exit code.
+ * the image's (lazy), or the whole blob. Sends MOUNTED. Returns the exit code. The name is
+ * a string; run in a fork of the supervisor.
  */
-int bs_job_mount(const char *name, bool lazy);
+int bs_job_mount_lazy(void *name);
+int bs_job_mount_whole(void *name);
 
 /* Finds the credentials of a registry. Sends a reply with USER and SECRET. */
 int bs_job_credential(const struct bs_conf *conf, const char *host);

@@ -25,8 +25,8 @@
 #include "daemon/program.h"
 #include "kern/caps.h"
 
-#define KEPT_MAX 1024u		 /* images of a node, and a few */
-#define RESTART_PAUSE_MS 200	 /* when supervisors die at once, one after the other */
+#define KEPT_MAX 1024u		   /* images of a node, and a few */
+#define RESTART_PAUSE_MS 200	   /* when supervisors die at once, one after the other */
 #define QUICK_NS (2 * BS_NS_PER_S) /* a life shorter than this was one of those */
 
 struct kept {
@@ -116,7 +116,9 @@ static int hand_over(int link)
 /* A new supervisor; the link to it, or -errno. */
 static int start_supervisor(const char *config, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role", "supervisor", "--config", config, NULL };
+	const char *argv[] = {
+		bs_program_path(), "--role", "supervisor", "--config", config, NULL
+	};
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	struct bs_child c;

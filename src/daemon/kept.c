@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* The supervisor's side of the link to the keeper; keeper.c is the other end. */
+/*
+ * The supervisor's side of the link to the keeper, whose other end is keeper.c; and what
+ * a service manager holds, which is the same but for the socket and the worker: those are
+ * its own.
+ */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -19,9 +25,13 @@
 #include "base/str.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
+#include "daemon/systemd.h"
+
+#define KEEPER_WAIT_MS 1000
 
 static void send_name(struct super *s, enum bs_msg_type type, const char *name, int fd)
 {
+	struct pollfd room = { .fd = s->keeper.fd, .events = POLLOUT };
 	bs_automsg m;
 
 	if (s->keeper.fd < 0)
@@ -31,17 +41,23 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 		(void)bs_msg_add_text(&m, BS_TAG_NAME, name);
 	if (fd >= 0)
 		(void)bs_msg_add_fd(&m, fd);
-	(void)bs_msg_send(s->keeper.fd, &m); /* a keeper that is gone is seen in epoll */
+	/* a keeper that is gone is seen in epoll; one that does not read is as good as gone */
+	if (bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN &&
+	    (poll(&room, 1, KEEPER_WAIT_MS) != 1 || bs_msg_send_now(s->keeper.fd, &m) == -EAGAIN))
+		super_kill(&s->keeper_process);
 }
 
 void kept_put(struct super *s, const char *name, int fd)
 {
 	send_name(s, BS_MSG_KEEP, name, fd);
+	if (!bs_streq(name, "worker"))
+		bs_systemd_store(name, fd);
 }
 
 void kept_drop(struct super *s, const char *name)
 {
 	send_name(s, BS_MSG_DROP, name, -EBADF);
+	bs_systemd_forget(name);
 }
 
 void kept_quit_keeper(struct super *s)
@@ -55,7 +71,8 @@ static void put_epoch(struct super *s)
 	char name[32];
 
 	(void)snprintf(name, sizeof(name), "epoch:%" PRIu64, s->epoch);
-	kept_put(s, name, s->run_fd);
+	send_name(s, BS_MSG_KEEP, name, s->run_fd);
+	bs_systemd_store(name, s->run_fd); /* twice is once */
 }
 
 static void put_everything(struct super *s)
@@ -63,12 +80,14 @@ static void put_everything(struct super *s)
 	char name[BS_DIGEST_TEXT_LEN + 16];
 
 	put_epoch(s);
-	kept_put(s, "listen", s->listen.fd);
+	send_name(s, BS_MSG_KEEP, "listen", s->listen.fd);
+	if (s->listen_given)
+		send_name(s, BS_MSG_KEEP, "listen-given", s->listen.fd);
 	if (s->worker_process.pid > 0)
-		kept_put(s, "worker", s->worker_process.pidfd);
+		send_name(s, BS_MSG_KEEP, "worker", s->worker_process.pidfd);
 	if (s->fuse_used) {
-		kept_put(s, "fuse", s->fuse_fd);
-		kept_put(s, "fuse-mount", s->fuse_mnt);
+		send_name(s, BS_MSG_KEEP, "fuse", s->fuse_fd);
+		send_name(s, BS_MSG_KEEP, "fuse-mount", s->fuse_mnt);
 	}
 	bs_list_for_each(it, &s->images) {
 		struct held_image *i = bs_list_entry(it, struct held_image, all);
@@ -76,7 +95,7 @@ static void put_everything(struct super *s)
 		if (i->mnt < 0)
 			continue;
 		(void)snprintf(name, sizeof(name), "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
-		kept_put(s, name, i->mnt);
+		send_name(s, BS_MSG_KEEP, name, i->mnt);
 	}
 }
 
@@ -86,6 +105,7 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 	super_unwatch(s, w);
 	w->fd = bs_close(w->fd);
+	s->keeper_process.pidfd = bs_close(s->keeper_process.pidfd);
 	if (s->stop)
 		return;
 	bs_log_warning("the keeper died, starting another");
@@ -95,8 +115,8 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role", "keeper", "--config", s->config_file,
-			       NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  "keeper",
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	int pair[2], r;
@@ -136,12 +156,14 @@ static void adopt_worker(struct super *s, int pidfd)
 	(void)super_watch(s, &s->old_worker);
 }
 
-static void adopt_one(struct super *s, const char *name, int fd)
+void kept_adopt_one(struct super *s, const char *name, int fd)
 {
 	const char *rest;
 
 	if (bs_streq(name, "listen"))
 		s->listen.fd = fd;
+	else if (bs_streq(name, "listen-given"))
+		s->listen_given = true, (void)bs_close(fd);
 	else if (bs_streq(name, "fuse"))
 		s->fuse_fd = fd, s->fuse_used = true;
 	else if (bs_streq(name, "fuse-mount"))
@@ -154,13 +176,37 @@ static void adopt_one(struct super *s, const char *name, int fd)
 		mounts_adopt(s, name, fd);
 }
 
+int kept_adopt_given(struct super *s, struct bs_error *err)
+{
+	char name[BS_DIGEST_TEXT_LEN + 32];
+	int fd, r = 0;
+
+	for (unsigned int i = 0; (fd = bs_systemd_next(i, name, sizeof(name))) >= 0; i++) {
+		if (!bs_streq(name, BS_SYSTEMD_SOCKET)) {
+			kept_adopt_one(s, name, fd);
+		} else if (s->listen.fd < 0 && r == 0) {
+			r = bs_systemd_check_socket(fd, err);
+			s->listen.fd = fd;
+			s->listen_given = true;
+		} else {
+			(void)bs_close(fd);
+		}
+	}
+	if (s->fuse_used && s->fuse_mnt < 0) { /* one without the other is of no use */
+		s->fuse_fd = bs_close(s->fuse_fd);
+		s->fuse_used = false;
+	}
+	return r;
+}
+
 int kept_adopt(struct super *s, int link, struct bs_error *err)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(link, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
-		s->keeper_process.pid = peer.pid; /* it made the pair */
+		s->keeper_process.pid = peer.pid; /* it made the pair, and so is alive now */
+	s->keeper_process.pidfd = (int)syscall(SYS_pidfd_open, s->keeper_process.pid, 0);
 	for (;;) {
 		bs_automsg m;
 		const char *name;
@@ -175,7 +221,7 @@ int kept_adopt(struct super *s, int link, struct bs_error *err)
 			break;
 		fd = bs_msg_take_fd(&m, 0);
 		if (fd >= 0)
-			adopt_one(s, name, fd);
+			kept_adopt_one(s, name, fd);
 	}
 	s->keeper.fd = link;
 	s->keeper.ready = keeper_gone;

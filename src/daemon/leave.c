@@ -50,8 +50,9 @@ static void leave_cgroups(void)
 		if (de->d_name[0] == '.')
 			continue;
 		dir = openat(top, de->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		/* version 1: a hierarchy each; in version 2 a child: refused or harmless */
 		if (dir >= 0)
-			join_cgroup(dir); /* version 1: a hierarchy each; in version 2 a child: refused or harmless */
+			join_cgroup(dir);
 	}
 	if (d)
 		(void)closedir(d);

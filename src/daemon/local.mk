@@ -12,6 +12,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/sources.c %D%/sources.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \
+	%D%/systemd.c %D%/systemd.h \
 	%D%/unpacks.c \
 	%D%/user.c %D%/user.h \
 	%D%/worker.c %D%/worker.h \

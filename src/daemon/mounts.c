@@ -32,6 +32,8 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
+#define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
+#define TRIES_MAX 20u		    /* of PREPARE, with a new worker each */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -265,29 +267,6 @@ void mounts_client_gone(struct super *s, struct client *c)
 	}
 }
 
-void mounts_expire(struct super *s, uint64_t now_ns)
-{
-	bs_list_for_each(im, &s->images) {
-		struct held_image *i = bs_list_entry(im, struct held_image, all);
-
-		bs_list_for_each(it, &i->waiting) {
-			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
-
-			if (a->deadline_ns > now_ns)
-				continue;
-			clients_reply(s, a->client, a->id, -ETIMEDOUT,
-				      "the image could not be made ready in time");
-			acquirer_free(a);
-		}
-		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
-		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
-			continue;
-		drop_mount(s, i);
-		bs_list_remove(&i->all);
-		free(i);
-	}
-}
-
 /* --- the way to a mount ------------------------------------------------------------------------- */
 
 static void mounted(struct super *s, struct child *c, struct bs_msg *m)
@@ -364,14 +343,23 @@ void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply
 
 static void send_prepare(struct super *s, struct held_image *i)
 {
-	if (i->state == IMAGE_PREPARING && !bs_list_empty(&i->waiting))
-		(void)workers_send(s, &i->prepare); /* else when a worker is ready */
+	/* a worker that is not ready, or does not read now, gets it later: see mounts_expire */
+	i->sent = workers_send(s, &i->prepare);
 }
 
+/* An image that kills worker after worker must not hold up all others. */
 void mounts_send_again(struct super *s)
 {
-	bs_list_for_each(it, &s->images)
-		send_prepare(s, bs_list_entry(it, struct held_image, all));
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		if (i->state != IMAGE_PREPARING)
+			continue;
+		if (++i->tries > TRIES_MAX)
+			fail_all(s, i, -EIO, "the worker died again and again over this image");
+		else
+			send_prepare(s, i);
+	}
 }
 
 static void start_preparing(struct super *s, struct held_image *i, const struct bs_msg *m,
@@ -389,6 +377,7 @@ static void start_preparing(struct super *s, struct held_image *i, const struct 
 	if (timeline >= 0)
 		(void)bs_msg_add_fd(&i->prepare, timeline);
 	i->state = IMAGE_PREPARING;
+	i->tries = 0;
 	send_prepare(s, i);
 }
 
@@ -431,6 +420,8 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 	}
 	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, &wait_ns);
 	wait_ns = BS_MIN(wait_ns, 3600 * BS_NS_PER_S);
+	if (++s->starts % PRUNE_EVERY == 1)
+		bs_timeline_prune(s->run_fd);
 	i = mounts_get(s, digest, true);
 	a = i ? acquirer_new(s, c, m, container, wait_ns) : NULL;
 	if (!a) {
@@ -442,4 +433,29 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 		grant(s, i, a);
 	else if (i->state == IMAGE_IDLE || i->state == IMAGE_MOUNTED)
 		start_preparing(s, i, m, wait_ns, a->timeline);
+}
+
+void mounts_expire(struct super *s, uint64_t now_ns)
+{
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
+
+		bs_list_for_each(it, &i->waiting) {
+			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+			if (a->deadline_ns > now_ns)
+				continue;
+			clients_reply(s, a->client, a->id, -ETIMEDOUT,
+				      "the image could not be made ready in time");
+			acquirer_free(a);
+		}
+		if (i->state == IMAGE_PREPARING && !i->sent && s->worker_ready)
+			send_prepare(s, i);
+		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
+		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
+			continue;
+		drop_mount(s, i);
+		bs_list_remove(&i->all);
+		free(i);
+	}
 }

@@ -61,14 +61,14 @@ static int open_registry(struct bs_sources *s, const struct bs_ref *ref, struct 
 	return bs_registry_open(&o, ref->host, ref->name, ret, err);
 }
 
-static int open_layout(struct bs_sources *s, const char *source, struct bs_repo **ret,
-		       struct bs_error *err)
+static int open_layout(struct bs_sources *s, const char *source, const char *dir,
+		       struct bs_repo **ret, struct bs_error *err)
 {
 	bs_autofd int dirfd = bs_broker_open_layout(s->broker, source, err);
 
 	if (dirfd < 0)
 		return dirfd;
-	return bs_layout_open(dirfd, source, false, ret, err);
+	return bs_layout_open(dirfd, dir, false, ret, err);
 }
 
 static int open_new(struct bs_sources *s, const char *source, struct bs_repo **ret,
@@ -85,7 +85,7 @@ static int open_new(struct bs_sources *s, const char *source, struct bs_repo **r
 	if (ref.kind == BS_REF_REGISTRY)
 		r = open_registry(s, &ref, ret, err);
 	else if (ref.kind == BS_REF_LAYOUT)
-		r = open_layout(s, source, ret, err);
+		r = open_layout(s, source, ref.dir, ret, err);
 	else
 		r = bs_fail(err, -EINVAL, "'%s' is no place for converted images", source);
 	bs_ref_done(&ref);

@@ -52,11 +52,13 @@ struct held_image {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	enum image_state state;
-	int mnt;	 /* the mount, -EBADF while there is none */
-	bool lazy;	 /* mnt reads through FUSE */
-	bool complete;	 /* the worker said so: the next mount needs no FUSE */
-	uint32_t request; /* of PREPARE */
+	int mnt;	       /* the mount, -EBADF while there is none */
+	bool lazy;	       /* mnt reads through FUSE */
+	bool complete;	       /* the worker said so: the next mount needs no FUSE */
+	uint32_t request;      /* of PREPARE */
+	unsigned int tries;    /* workers that were asked, and died over it or for another reason */
 	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
+	bool sent;	       /* the worker that runs has it */
 	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
 	unsigned int leases;
@@ -108,15 +110,17 @@ struct super {
 	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
 	uint32_t next_id;
+	uint64_t starts; /* ACQUIREs so far */
 	bool stop;
 	struct watch signals, listen, keeper, worker;
 	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */
 	struct watch old_worker; /* pidfd of a dead supervisor's: must be gone before ours starts */
 	int fuse_fd, fuse_mnt;
-	bool fuse_used; /* a server answered INIT on it */
-	bool fuse_tried; /* and failed: this machine has none */
+	bool fuse_used;	   /* a server answered INIT on it */
+	bool fuse_tried;   /* and failed: this machine has none */
+	bool listen_given; /* the socket is a service manager's: it stays when we end */
 	bool worker_ready;
-	uint64_t worker_started_ns, worker_next_ns; /* not to be started before */
+	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
 	struct bs_list clients, images, leases, children, forwarded, unpacks;
 };
@@ -127,9 +131,13 @@ void super_unwatch(struct super *s, struct watch *w);
 /* SIGKILL through the pidfd, which never means another process. */
 void super_kill(const struct bs_child *c);
 
-/* --- kept.c: what the keeper holds for us ----------------------------------------------------- */
+/* --- kept.c: what the keeper, and a service manager, hold for us ------------------------------ */
 void kept_put(struct super *s, const char *name, int fd);
 void kept_drop(struct super *s, const char *name);
+/* Takes over a descriptor that was kept, by its name. */
+void kept_adopt_one(struct super *s, const char *name, int fd);
+/* Takes over what a service manager gave: the listening socket, what it held for us. */
+int kept_adopt_given(struct super *s, struct bs_error *err);
 /* Takes over what a keeper holds; link is its socket. */
 int kept_adopt(struct super *s, int link, struct bs_error *err);
 /* Starts a keeper and gives it everything. */
@@ -159,11 +167,12 @@ void mounts_expire(struct super *s, uint64_t now_ns);
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
 bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
-void unpacks_send_again(struct super *s);
+/* What the worker has not got yet; again: a new worker, which has nothing. */
+void unpacks_send(struct super *s, bool again);
 void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
-/* Starts "bootseerd --role ROLE ARG" with a socket at 3 and fds from 4 on. */
+/* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */
 int children_start(struct super *s, const char *role, const char *arg, const int *fds, size_t n,
 		   uint64_t deadline_ns,
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,

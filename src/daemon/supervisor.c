@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "daemon/super.h"
+#include "daemon/systemd.h"
 #include "daemon/user.h"
 #include "kern/caps.h"
 
@@ -58,8 +59,8 @@ static void signal_came(struct super *s, struct watch *w, uint32_t events)
 	while (read(w->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			s->stop = true;
-		else if (si.ssi_signo == SIGHUP)
-			workers_stop(s); /* the next one is the binary on disk, with the files on disk */
+		else if (si.ssi_signo == SIGHUP) /* the next one is the binary on disk */
+			workers_stop(s);
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* their sockets tell what matters */
@@ -139,8 +140,8 @@ static int make_socket(struct super *s, struct bs_error *err)
 
 	if (sock < 0)
 		return bs_fail_errno(err, -errno, "make a socket");
-	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s",
-		       bs_path_of_fd(s->run_fd, dir), SOCKET_NAME);
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(s->run_fd, dir),
+		       SOCKET_NAME);
 	if (somebody_listens(&addr))
 		return bs_fail(err, -EADDRINUSE, "another bootseerd listens at '%s/%s'",
 			       s->conf->run_dir, SOCKET_NAME);
@@ -149,20 +150,23 @@ static int make_socket(struct super *s, struct bs_error *err)
 	r = bind(sock, (struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
 	(void)umask(mask);
 	if (r < 0 || listen(sock, 128) < 0)
-		return bs_fail_errno(err, r < 0 ? r : -errno, "listen at '%s/%s'",
-				     s->conf->run_dir, SOCKET_NAME);
+		return bs_fail_errno(err, r < 0 ? r : -errno, "listen at '%s/%s'", s->conf->run_dir,
+				     SOCKET_NAME);
 	s->listen.fd = bs_take_fd(&sock);
 	return 0;
 }
 
 static int first_start(struct super *s, struct bs_error *err)
 {
-	int r = make_socket(s, err);
+	int r = kept_adopt_given(s, err);
 
+	if (r == 0 && s->listen.fd < 0)
+		r = make_socket(s, err);
 	if (r < 0)
 		return r;
-	if (getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
+	if (s->epoch == 0 && getrandom(&s->epoch, sizeof(s->epoch), 0) != sizeof(s->epoch))
 		return bs_fail_errno(err, -errno, "getrandom");
+	workers_tend(s); /* first, since it takes longest and a container waits for it */
 	return kept_start_keeper(s, err);
 }
 
@@ -200,7 +204,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 /* How long nothing can come due: deadlines are seldom and coarse. */
 static int idle_ms(const struct super *s)
 {
-	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded))
+	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) ||
+	    !bs_list_empty(&s->unpacks))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -225,6 +230,7 @@ static void run(struct super *s)
 		children_expire(s, now);
 		clients_expire(s, now);
 		mounts_expire(s, now);
+		unpacks_send(s, false);
 		clients_sweep(s);
 	}
 }
@@ -250,9 +256,12 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 		(void)bs_write_full(o->started_fd, "1", 1); /* who waited may be gone: fine */
 		(void)bs_close(o->started_fd);
 	}
+	bs_systemd_tell("READY=1");
 	run(&s);
+	bs_systemd_tell("STOPPING=1");
 	kept_quit_keeper(&s);
 	workers_stop(&s);
-	(void)unlinkat(s.run_fd, SOCKET_NAME, 0);
+	if (!s.listen_given)
+		(void)unlinkat(s.run_fd, SOCKET_NAME, 0);
 	return 0;
 }

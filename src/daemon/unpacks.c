@@ -26,6 +26,7 @@ struct unpacking {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	struct bs_msg request; /* to the worker; sent again to a new one until it is answered */
+	bool sent;	       /* the worker that runs has it */
 	bool answered;
 	struct bs_list waiting; /* struct asker */
 };
@@ -110,7 +111,8 @@ bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m)
 	if (result != 0) {
 		const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
 
-		end(s, u, result > 4095 ? -EPROTO : -(int)result, text ? text : "the worker failed");
+		end(s, u, result > 4095 ? -EPROTO : -(int)result,
+		    text ? text : "the worker failed");
 		return true;
 	}
 	fds[0] = m->n_fds > 0 ? m->fds[0] : -EBADF;
@@ -123,13 +125,13 @@ bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m)
 	return true;
 }
 
-void unpacks_send_again(struct super *s)
+void unpacks_send(struct super *s, bool again)
 {
 	bs_list_for_each(it, &s->unpacks) {
 		struct unpacking *u = bs_list_entry(it, struct unpacking, all);
 
-		if (!u->answered)
-			(void)workers_send(s, &u->request);
+		if (!u->answered && (again || !u->sent))
+			u->sent = workers_send(s, &u->request);
 	}
 }
 
@@ -175,7 +177,7 @@ static struct unpacking *start(struct super *s, const char *digest, const struct
 	(void)bs_msg_add_u64(&u->request, BS_TAG_WAIT_NS, wait_ns);
 	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
 		(void)bs_msg_add_text(&u->request, BS_TAG_SOURCE, source);
-	(void)workers_send(s, &u->request); /* else when a worker is ready */
+	u->sent = workers_send(s, &u->request);
 	return u;
 }
 

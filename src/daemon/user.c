@@ -10,8 +10,7 @@
 #include "base/error.h"
 #include "ctl/conf.h"
 
-int bs_worker_user(const struct bs_conf *conf, uid_t *ret_uid, gid_t *ret_gid,
-		   struct bs_error *err)
+int bs_worker_user(const struct bs_conf *conf, uid_t *ret_uid, gid_t *ret_gid, struct bs_error *err)
 {
 	const char *name = conf->user && *conf->user ? conf->user : "bootseer";
 	const struct passwd *pw = getpwnam(name);

@@ -35,7 +35,7 @@
 
 #define FUSE_THREADS 4u
 #define PREPARE_THREADS 4u
-#define JSON_MAX 49152u /* fits into one message */
+#define JSON_MAX (4u << 20)
 #define SOURCES_MAX 16u
 
 /* A request of the supervisor that waits for a preparing thread. */
@@ -61,8 +61,7 @@ static void event(void *cookie, const char *text)
 	bs_broker_event(((struct worker *)cookie)->broker, text);
 }
 
-static int open_source(void *cookie, const char *source, struct bs_repo **ret,
-		       struct bs_error *err)
+static int open_source(void *cookie, const char *source, struct bs_repo **ret, struct bs_error *err)
 {
 	return bs_sources_open(((struct worker *)cookie)->sources, source, ret, err);
 }
@@ -339,7 +338,7 @@ static void reply_status(struct worker *w, uint32_t id)
 		return;
 	}
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
-	(void)bs_msg_add_text(&m, BS_TAG_JSON, bs_buf_str(&text));
+	(void)bs_msg_add_long(&m, BS_TAG_JSON, bs_buf_str(&text));
 	bs_broker_send(w->broker, &m);
 }
 
@@ -400,6 +399,7 @@ static int start_fill(struct worker *w, struct bs_error *err)
 	struct bs_fill_options fo = {
 		.n_unpackers = 2,
 		.read_wait_ns = w->conf->read_wait_ns,
+		.ahead = true,
 		.scratch_new = bs_images_scratch_new,
 		.scratch_free = bs_images_scratch_free,
 		.event = event,

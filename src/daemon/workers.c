@@ -128,7 +128,7 @@ static void became_ready(struct super *s)
 	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
 	mounts_send_again(s);
-	unpacks_send_again(s);
+	unpacks_send(s, true);
 }
 
 static void reply_came(struct super *s, struct bs_msg *m)
@@ -187,7 +187,8 @@ static void worker_gone(struct super *s)
 	s->worker_ready = false;
 	s->worker_failures++;
 	s->worker_restarts++;
-	s->worker_next_ns = bs_clock_ns() + (s->worker_failures == 1 ? 0 : BS_MIN(pause, PAUSE_MAX_NS));
+	s->worker_next_ns = bs_clock_ns() +
+			    (s->worker_failures == 1 ? 0 : BS_MIN(pause, PAUSE_MAX_NS));
 	if (!s->stop)
 		bs_log_warning("the worker died, starting another");
 	clients_forwarded(s, 0, NULL);
@@ -213,8 +214,8 @@ static void socket_ready(struct super *s, struct watch *w, uint32_t events)
 
 static int spawn_worker(struct super *s, int theirs, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role", "worker", "--config", s->config_file,
-			       NULL };
+	const char *argv[] = { bs_program_path(), "--role",	  "worker",
+			       "--config",	  s->config_file, NULL };
 	struct bs_spawn sp = BS_SPAWN_INIT;
 
 	if (!s->config_file)

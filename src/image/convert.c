@@ -196,9 +196,10 @@ static int read_layers(struct job *j, const struct bs_document *d, struct bs_err
 	}
 	j->out.layers_bytes = bytes;
 	if (r == 0)
-		r = bs_spool_check_space(
-			j->c->tmp,
-			bytes > UINT64_MAX / (GROWTH + 2) ? UINT64_MAX : bytes * (GROWTH + 2), err);
+		r = bs_spool_check_space(j->c->tmp,
+					 bytes > UINT64_MAX / (GROWTH + 2) ? UINT64_MAX
+									   : bytes * (GROWTH + 2),
+					 err);
 	if (r == 0) {
 		begin(j, BS_CONVERT_READ, bytes);
 		j->n_layers = d->n;

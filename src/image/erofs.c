@@ -156,8 +156,7 @@ static int lay_out(struct writer *w, struct bs_error *err)
 	return 0;
 }
 
-/* --- output ------------------------------------------------------------------------------------
- */
+/* --- output ---------------------------------------------------------------------------------- */
 
 /* CRC-32C without the final inversion, as the kernel has it in the superblock. */
 static uint32_t crc32c(uint32_t crc, const uint8_t *p, size_t len)
@@ -216,8 +215,7 @@ static void put_zeros_to(struct writer *w, uint64_t pos)
 	}
 }
 
-/* --- superblock ----------------------------------------------------------------------------------
- */
+/* --- superblock ------------------------------------------------------------------------------ */
 
 /*
  * overlayfs tells its lower filesystems apart by their UUIDs, and so needs one; the
@@ -257,8 +255,7 @@ static void put_super(struct writer *w)
 	put(w, &d, sizeof(d));
 }
 
-/* --- the second pass
- * ------------------------------------------------------------------------------- */
+/* --- the second pass ------------------------------------------------------------------------- */
 
 static void put_xattrs(struct writer *w, const struct bs_tree_entry *e)
 {
@@ -366,8 +363,7 @@ static void put_inodes(struct writer *w)
 	put_zeros_to(w, w->inodes_end);
 }
 
-/* --- the third pass
- * -------------------------------------------------------------------------------- */
+/* --- the third pass -------------------------------------------------------------------------- */
 
 static void put_dir_blocks(struct writer *w, uint32_t i, uint32_t n_blocks)
 {

@@ -375,9 +375,10 @@ static int read_all(struct reader *rd, struct bs_error *err)
 
 		r = read_name(rd, dir, name, err);
 		if (r < 0)
-			return bs_error_context(
-				err, "'%s/%s'",
-				dir->parent ? bs_node_path(dir, path, sizeof(path)) : "", name);
+			return bs_error_context(err, "'%s/%s'",
+						dir->parent ? bs_node_path(dir, path, sizeof(path))
+							    : "",
+						name);
 	}
 	return bs_spool_flush(rd->spool, err);
 }

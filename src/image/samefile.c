@@ -90,11 +90,12 @@ static int equal(const struct bs_inode *a, const struct bs_inode *b, uint8_t *bu
 	uint64_t off = 0;
 
 	while (off < a->size) {
-		uint64_t skip = BS_MIN(
-			bs_spool_next_data(a->spool, a->spool_off + off, a->spool_off + a->size) -
-				a->spool_off,
-			bs_spool_next_data(b->spool, b->spool_off + off, b->spool_off + b->size) -
-				b->spool_off);
+		uint64_t skip = BS_MIN(bs_spool_next_data(a->spool, a->spool_off + off,
+							  a->spool_off + a->size) -
+					       a->spool_off,
+				       bs_spool_next_data(b->spool, b->spool_off + off,
+							  b->spool_off + b->size) -
+					       b->spool_off);
 		size_t len;
 		int r;
 

@@ -27,7 +27,8 @@ struct bs_error;
 #define BS_TREE_ENTRIES_MAX (16u << 20)
 #define BS_TREE_NAME_MAX 255u
 #define BS_TREE_TARGET_MAX 4095u
-#define BS_TREE_XATTRS_MAX 65536u /* bytes of names and values of one inode: EROFS' and ext4's bound */
+#define BS_TREE_XATTRS_MAX                                                                         \
+	65536u /* bytes of names and values of one inode: EROFS' and ext4's bound */
 #define BS_TREE_BYTES_MAX (UINT64_C(2) << 30) /* uncompressed */
 
 struct bs_tree_xattr {
@@ -45,19 +46,19 @@ struct bs_tree_extent {
 };
 
 struct bs_tree_entry {
-	uint32_t parent; /* entry 0: itself */
-	uint32_t inode;	 /* index of the entry that carries the inode: itself unless a hard link */
+	uint32_t parent;  /* entry 0: itself */
+	uint32_t inode;	  /* index of the entry that carries the inode: itself unless a hard link */
 	const char *name; /* NUL behind; "" for the root */
 	uint8_t name_len;
 	/* only where inode is the entry itself: */
-	uint32_t mode; /* type and permission bits as in st_mode */
-	uint32_t uid, gid; /* less than 2^32 - 1 */
+	uint32_t mode;			 /* type and permission bits as in st_mode */
+	uint32_t uid, gid;		 /* less than 2^32 - 1 */
 	uint32_t rdev_major, rdev_minor; /* 12 and 20 bits */
-	uint32_t nlink; /* names of this inode; a directory: 2 + subdirectories */
+	uint32_t nlink;			 /* names of this inode; a directory: 2 + subdirectories */
 	int64_t mtime_s;
 	uint32_t mtime_ns;
-	uint64_t size; /* regular file: bytes; symlink: of the target; else 0 */
-	const char *target; /* symlink; NUL behind */
+	uint64_t size;			  /* regular file: bytes; symlink: of the target; else 0 */
+	const char *target;		  /* symlink; NUL behind */
 	uint32_t first_xattr, n_xattrs;	  /* sorted by name */
 	uint32_t first_extent, n_extents; /* regular files */
 };
@@ -70,9 +71,9 @@ struct bs_tree {
 	uint32_t n_xattrs;
 	struct bs_tree_extent *extents;
 	uint32_t n_extents;
-	uint64_t blob_blocks; /* size of the blob; less than 2^32 */
+	uint64_t blob_blocks;	 /* size of the blob; less than 2^32 */
 	struct bs_digest digest; /* of the compressed form */
-	void *strings;	      /* what names, targets and values point into */
+	void *strings;		 /* what names, targets and values point into */
 };
 
 /*

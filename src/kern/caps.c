@@ -43,7 +43,7 @@ static const struct {
 	{ BS_ROLE_UNPACKER, CAP_MKNOD },
 	{ BS_ROLE_UNPACKER, CAP_SETFCAP },
 	{ BS_ROLE_UNPACKER, CAP_SYS_ADMIN }, /* trusted.* attributes */
-	/* the worker keeps none */
+					     /* the worker keeps none */
 };
 
 uint64_t bs_caps_of(enum bs_role role)

@@ -10,11 +10,11 @@
 struct bs_error;
 
 /* Each: 0 it works, else -errno with what did not. Leaves nothing behind. */
-int bs_probe_erofs(struct bs_error *err);	 /* the filesystem is there */
-int bs_probe_fuse(struct bs_error *err);	 /* /dev/fuse can be opened and mounted */
+int bs_probe_erofs(struct bs_error *err);	/* the filesystem is there */
+int bs_probe_fuse(struct bs_error *err);	/* /dev/fuse can be opened and mounted */
 int bs_probe_fuse_resend(struct bs_error *err); /* a killed worker loses no request */
-int bs_probe_overlay(struct bs_error *err);	 /* an overlay over a detached mount */
-int bs_probe_openat2(struct bs_error *err);	 /* resolving beneath a directory */
+int bs_probe_overlay(struct bs_error *err);	/* an overlay over a detached mount */
+int bs_probe_openat2(struct bs_error *err);	/* resolving beneath a directory */
 int bs_probe_pidfd(struct bs_error *err);
 
 /*

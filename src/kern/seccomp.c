@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* clang-format off: one line a purpose */
+/* one line a purpose */
+/* clang-format off */
 static const char *const worker_calls[] = {
 	/* memory and threads (curl's resolver starts some) */
 	"brk", "mmap", "munmap", "mprotect", "mremap", "madvise", "msync", "mincore", "clone", "clone3", "futex", "futex_waitv",

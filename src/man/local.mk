@@ -3,3 +3,4 @@ dist_man_MANS += %D%/bootseer-image.5
 dist_man_MANS += %D%/bootseer.8
 dist_man_MANS += %D%/bootseer.conf.5
 dist_man_MANS += %D%/bootseerctl.1
+dist_man_MANS += %D%/bootseerd.8

@@ -121,8 +121,7 @@ int bs_registry_put_manifest(struct bs_repo *repo, const char *tag, const char *
 	return rc;
 }
 
-/* --- reading
- * -------------------------------------------------------------------------------------- */
+/* --- reading --------------------------------------------------------------------------------- */
 
 static bool api_is_missing(struct bs_registry *r)
 {

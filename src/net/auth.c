@@ -50,8 +50,7 @@ static bool settle(struct search *s, int r, const struct bs_error *err)
 	return false;
 }
 
-/* --- helpers of docker
- * ------------------------------------------------------------------------------ */
+/* --- helpers of docker ----------------------------------------------------------------------- */
 
 static void trim_line(char *text)
 {
@@ -109,8 +108,7 @@ static int resolve(struct search *s, struct bs_auth_found *f, struct bs_error *e
 	return r;
 }
 
-/* --- files
- * --------------------------------------------------------------------------------------------- */
+/* --- files ----------------------------------------------------------------------------------- */
 
 static bool try_file(struct search *s, int dirfd, const char *path, bool globs)
 {
@@ -202,8 +200,7 @@ static bool try_dir(struct search *s, const char *dir)
 	return false;
 }
 
-/* --- kubelet's providers
- * --------------------------------------------------------------------------------- */
+/* --- kubelet's providers --------------------------------------------------------------------- */
 
 static bool wants_image(const struct bs_json *provider, const struct search *s)
 {

@@ -42,8 +42,7 @@ bool bs_auth_name_ok(const char *name)
 		       len;
 }
 
-/* --- which entry
- * ---------------------------------------------------------------------------------- */
+/* --- which entry ----------------------------------------------------------------------------- */
 
 /* All names of docker's own registry are one. */
 static bool is_hub(const char *host)
@@ -122,8 +121,7 @@ static const struct bs_json *best(const struct bs_json *o, const char *host, con
 	return found;
 }
 
-/* --- what it says
- * --------------------------------------------------------------------------------- */
+/* --- what it says ---------------------------------------------------------------------------- */
 
 /* base64 of "user:password". */
 static int split_auth(const char *code, struct bs_auth_found *ret)

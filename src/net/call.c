@@ -172,8 +172,7 @@ static void refused(struct bs_call *c)
 	fail(c, r, transient, text);
 }
 
-/* --- sending -----------------------------------------------------------------------------------
- */
+/* --- sending --------------------------------------------------------------------------------- */
 
 static void authorize(struct bs_call *c, uint64_t refused_serial);
 static void on_done(struct bs_http *h);
@@ -354,8 +353,7 @@ void bs_call_start(struct bs_call *c)
 	bs_loop_post(c->http.loop, &c->task);
 }
 
-/* --- waiting -----------------------------------------------------------------------------------
- */
+/* --- waiting --------------------------------------------------------------------------------- */
 
 struct waiter {
 	pthread_mutex_t lock;
@@ -410,8 +408,7 @@ int bs_call_run(struct bs_call *c, void (*progress)(void *cookie, uint64_t sent)
 	return c->result;
 }
 
-/* --- repeating ---------------------------------------------------------------------------------
- */
+/* --- repeating ------------------------------------------------------------------------------- */
 
 #define TRIES_MAX 5
 #define RETRY_FIRST_NS (250 * BS_NS_PER_MS)

@@ -65,6 +65,7 @@ struct bs_http {
 	uint64_t body_off, body_len;
 	bool has_body;
 	uint64_t expected_bytes;    /* of the answer, for the background rate; 0 unknown */
+	uint64_t *started_ns;	    /* atomic: set when its turn has come; NULL: nobody asks */
 	uint64_t answer_timeout_ns; /* wait for the answer after the body was sent; 0: as a stall */
 	/* the final status and headers are known; before the first byte of the body. May be NULL */
 	int (*head)(struct bs_http *h);

@@ -295,8 +295,11 @@ static void layout_read(struct bs_repo *r, struct bs_range *rg)
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t size;
 	bs_autofd int fd = open_blob(of(r), &rg->blob, &size);
-	ssize_t n = fd < 0 ? fd : bs_pread_full(fd, rg->buf, rg->len, rg->off);
+	ssize_t n;
 
+	rg->answered_ns = bs_clock_ns();
+	__atomic_store_n(&rg->started_ns, rg->answered_ns, __ATOMIC_RELAXED);
+	n = fd < 0 ? fd : bs_pread_full(fd, rg->buf, rg->len, rg->off);
 	if (n >= 0 && (size_t)n != rg->len)
 		n = -EBADMSG;
 	rg->result = n < 0 ? (int)n : 0;

@@ -185,8 +185,7 @@ void bs_http_resume(struct bs_http *h)
 	(void)curl_multi_wakeup(h->loop->multi);
 }
 
-/* --- hosts --------------------------------------------------------------------------------------
- */
+/* --- hosts ----------------------------------------------------------------------------------- */
 
 static struct host *get_host(struct bs_loop *l, const char *url)
 {
@@ -345,6 +344,8 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
+	if (h->started_ns)
+		__atomic_store_n(h->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	h->charged = h->expected_bytes;
 	charge(l, h, h->charged);
 	h->easy = get_easy(l);
@@ -430,7 +431,7 @@ static bool look_after(struct bs_loop *l, uint64_t now)
 {
 	bool stopping = bs_loop_stopping(l), any = false;
 
-	bs_list_for_each (it, &l->running) {
+	bs_list_for_each(it, &l->running) {
 		struct bs_http *h = bs_list_entry(it, struct bs_http, link);
 
 		if (__atomic_exchange_n(&h->resumed, false, __ATOMIC_ACQUIRE) && h->paused) {
@@ -449,7 +450,7 @@ static bool look_after(struct bs_loop *l, uint64_t now)
 		any = true;
 	}
 	for (int lane = 0; lane < BS_LANE_MAX; lane++) {
-		bs_list_for_each (it, &l->queue[lane]) {
+		bs_list_for_each(it, &l->queue[lane]) {
 			struct bs_http *h = bs_list_entry(it, struct bs_http, link);
 
 			if (!stopping && !__atomic_load_n(&h->canceled, __ATOMIC_ACQUIRE))
@@ -462,8 +463,7 @@ static bool look_after(struct bs_loop *l, uint64_t now)
 	return any;
 }
 
-/* --- the loop ------------------------------------------------------------------------------------
- */
+/* --- the loop -------------------------------------------------------------------------------- */
 
 static struct bs_list *pop(struct bs_loop *l, struct bs_list *head)
 {
@@ -595,8 +595,7 @@ static void *helper_main(void *cookie)
 	return NULL;
 }
 
-/* --- making and ending -------------------------------------------------------------------------
- */
+/* --- making and ending ----------------------------------------------------------------------- */
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 static CURLcode curl_ready;

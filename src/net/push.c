@@ -50,8 +50,7 @@ int bs_registry_has_blob(struct bs_repo *repo, const struct bs_digest *d, struct
 	return rc;
 }
 
-/* --- one upload --------------------------------------------------------------------------------
- */
+/* --- one upload ------------------------------------------------------------------------------ */
 
 struct upload {
 	struct bs_registry *registry;

@@ -28,7 +28,6 @@ struct reader {
 	struct bs_registry *registry; /* a reference */
 	struct bs_range *rg;
 	uint64_t skip; /* bytes to pass over before the range */
-	size_t got;
 };
 
 static uint64_t range_end(const struct bs_range *rg)
@@ -43,7 +42,8 @@ static int range_head(struct bs_call *c)
 	const struct bs_range *rg = rd->rg;
 	uint64_t first, last, total;
 
-	rd->got = 0;
+	rd->rg->answered_ns = bs_clock_ns();
+	rd->rg->got = 0;
 	rd->skip = 0;
 	if (c->http.status == 206) {
 		if (!said || bs_header_content_range(said, &first, &last, &total) < 0 ||
@@ -78,14 +78,15 @@ static int range_data(struct bs_call *c, const void *data, size_t len)
 	rd->skip -= n;
 	from += n;
 	len -= n;
-	if (len > rd->rg->len - rd->got) {
+	if (len > rd->rg->len - rd->rg->got) {
 		if (c->http.status == 206)
 			return -EBADMSG;
-		len = rd->rg->len - rd->got;
+		len = rd->rg->len - rd->rg->got;
 	}
-	memcpy((char *)rd->rg->buf + rd->got, from, len);
-	rd->got += len;
-	if (rd->got == rd->rg->len && c->http.status == 200 && c->http.length != range_end(rd->rg))
+	memcpy((char *)rd->rg->buf + rd->rg->got, from, len);
+	__atomic_store_n(&rd->rg->got, rd->rg->got + len, __ATOMIC_RELAXED);
+	if (rd->rg->got == rd->rg->len && c->http.status == 200 &&
+	    c->http.length != range_end(rd->rg))
 		return BS_HTTP_ENOUGH;
 	return 0;
 }
@@ -112,7 +113,7 @@ static void range_done(struct bs_call *c)
 	int result = c->result;
 	const char *text = c->text;
 
-	if (result == 0 && rd->got != rd->rg->len) {
+	if (result == 0 && rd->rg->got != rd->rg->len) {
 		result = -EBADMSG;
 		text = "the answer is too short";
 	} else if (result == -EOPNOTSUPP && c->http.status == 200) {
@@ -148,6 +149,7 @@ static int prepare(struct reader *rd)
 				  range_end(rg) - 1);
 	rd->call.http.lane = rg->lane < BS_LANE_MAX ? rg->lane : BS_LANE_DEMAND;
 	rd->call.http.expected_bytes = rg->len;
+	rd->call.http.started_ns = &rg->started_ns;
 	rd->call.shortcut = bs_registry_landing(r, &rg->blob);
 	rd->call.head = range_head;
 	rd->call.data = range_data;

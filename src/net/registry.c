@@ -105,8 +105,7 @@ int bs_registry_fail(struct bs_registry *r, struct bs_error *err, int code, cons
 	return bs_fail(err, code, "%s: %s: %s", r->repo.name, what, c->text);
 }
 
-/* --- redirects ---------------------------------------------------------------------------------
- */
+/* --- redirects ------------------------------------------------------------------------------- */
 
 struct landing {
 	struct bs_list link;
@@ -116,7 +115,7 @@ struct landing {
 
 static struct landing *find_landing(struct bs_registry *r, const struct bs_digest *d)
 {
-	bs_list_for_each (it, &r->landings) {
+	bs_list_for_each(it, &r->landings) {
 		struct landing *l = bs_list_entry(it, struct landing, link);
 
 		if (bs_digest_eq(&l->blob, d))
@@ -168,8 +167,7 @@ void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const 
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
-/* --- manifests and tags ------------------------------------------------------------------------
- */
+/* --- manifests and tags ---------------------------------------------------------------------- */
 
 /* What the registry says that the bytes are must be what they are. */
 static bool digest_fits(const struct bs_exchange *x)
@@ -293,8 +291,7 @@ static int list_tags(struct bs_repo *repo, void (*each)(void *cookie, const char
 	return rc;
 }
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening --------------------------------------------------------------------------------- */
 
 static void registry_free(struct bs_repo *repo)
 {

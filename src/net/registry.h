@@ -72,8 +72,7 @@ char *bs_registry_landing(struct bs_registry *r, const struct bs_digest *d); /* 
 /* url NULL: forget it. */
 void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const char *url);
 
-/* --- the operations ----------------------------------------------------------------------------
- */
+/* --- the operations -------------------------------------------------------------------------- */
 
 int bs_registry_get_blob(struct bs_repo *repo, const struct bs_digest *d, uint64_t size,
 			 bs_repo_sink *sink, void *cookie, struct bs_error *err);

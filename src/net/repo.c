@@ -158,10 +158,12 @@ void bs_repo_read(struct bs_repo *r, struct bs_range *rg)
 	rg->retry_after_ns = 0;
 	rg->text[0] = '\0';
 	rg->impl = NULL;
-	rg->started_ns = bs_clock_ns();
+	rg->asked_ns = bs_clock_ns();
+	rg->started_ns = rg->answered_ns = 0;
+	rg->got = 0;
 	if (rg->len == 0 || !bs_add_u64(rg->off, rg->len - 1, &end) || end > INT64_MAX) {
 		rg->result = -EINVAL;
-		rg->ended_ns = rg->started_ns;
+		rg->ended_ns = rg->asked_ns;
 		rg->done(rg);
 		return;
 	}

@@ -53,10 +53,12 @@ struct bs_range {
 	void (*done)(struct bs_range *rg);
 	void *cookie;
 	/* set before done */
-	int result;		  /* 0: buf holds all len bytes; else -errno as above */
-	uint64_t retry_after_ns;  /* with -EAGAIN: how long the server asked to wait; 0 unknown */
-	uint64_t started_ns, ended_ns; /* bs_clock_ns */
-	char text[160];		  /* cause, for people; "" on success */
+	int result;		 /* 0: buf holds all len bytes; else -errno as above */
+	uint64_t retry_after_ns; /* with -EAGAIN: how long the server asked to wait; 0 unknown */
+	/* bs_clock_ns: asked for; its turn came (atomic, 0 before); the answer began; all was there */
+	uint64_t asked_ns, started_ns, answered_ns, ended_ns;
+	size_t got;	/* atomic: bytes so far */
+	char text[160]; /* cause, for people; "" on success */
 	/* of the implementation */
 	void *impl;
 };
@@ -118,7 +120,8 @@ int bs_repo_get_blob_mem(struct bs_repo *r, const struct bs_digest *d, uint64_t 
  */
 void bs_repo_read(struct bs_repo *r, struct bs_range *rg);
 
-int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_error *err); /* 1, 0, -errno */
+int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d,
+		     struct bs_error *err); /* 1, 0, -errno */
 
 /*
  * Puts size bytes of fd (from its offset 0, by pread) as blob d; does nothing when
@@ -127,8 +130,8 @@ int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_err
 int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
 		     void (*progress)(void *cookie, uint64_t sent), void *cookie,
 		     struct bs_error *err);
-int bs_repo_put_blob_mem(struct bs_repo *r, const struct bs_digest *d, const void *data,
-			 size_t len, struct bs_error *err);
+int bs_repo_put_blob_mem(struct bs_repo *r, const struct bs_digest *d, const void *data, size_t len,
+			 struct bs_error *err);
 
 /* Makes blob d of repository from_name (same registry) ours. 1 done, 0 not possible, -errno. */
 int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
@@ -138,8 +141,8 @@ int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char 
 int bs_repo_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
 			 const char *bytes, size_t len, struct bs_error *err);
 
-int bs_repo_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),
-		      void *cookie, struct bs_error *err);
+int bs_repo_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag), void *cookie,
+		      struct bs_error *err);
 
 /*
  * The image index of what refers to subject: the referrers API, else the tag
@@ -159,11 +162,11 @@ typedef int bs_credential_fn(void *cookie, const char *host, char **ret_user, ch
 			     struct bs_error *err);
 
 struct bs_registry_options {
-	struct bs_loop *loop;	/* outlives the repository */
-	bool tls_verify;	/* false: also no check of certificates */
-	bool plain_http;	/* http:// instead of https:// */
-	const char *ca_file;	/* PEM, NULL: the system's */
-	const char *proxy;	/* NULL: as the environment says (libcurl) */
+	struct bs_loop *loop;	       /* outlives the repository */
+	bool tls_verify;	       /* false: also no check of certificates */
+	bool plain_http;	       /* http:// instead of https:// */
+	const char *ca_file;	       /* PEM, NULL: the system's */
+	const char *proxy;	       /* NULL: as the environment says (libcurl) */
 	bs_credential_fn *credentials; /* may be NULL; asked again when the server refuses */
 	void *credentials_cookie;
 };

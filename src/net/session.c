@@ -93,7 +93,7 @@ static struct grant *grant_free(struct grant *g)
 
 static void session_free(struct bs_session *s)
 {
-	bs_list_for_each (it, &s->grants)
+	bs_list_for_each(it, &s->grants)
 		(void)grant_free(bs_list_entry(it, struct grant, link));
 	free(s->host);
 	free(s->base);
@@ -174,7 +174,7 @@ int bs_session_get(const struct bs_registry_options *o, const char *host, struct
 	struct bs_session *found = NULL;
 
 	(void)pthread_mutex_lock(bs_loop_sessions_lock(o->loop));
-	bs_list_for_each (it, all) {
+	bs_list_for_each(it, all) {
 		struct bs_session *s = bs_list_entry(it, struct bs_session, link);
 
 		if (!found && fits(s, o, host)) {
@@ -242,14 +242,13 @@ bool bs_session_challenge(struct bs_session *s, const char *www_authenticate)
 	changed |= s->scheme != scheme;
 	s->scheme = scheme;
 	if (changed) { /* what was got for the old challenge is worth nothing */
-		bs_list_for_each (it, &s->grants)
+		bs_list_for_each(it, &s->grants)
 			bs_list_entry(it, struct grant, link)->until_ns = 0;
 	}
 	return true;
 }
 
-/* --- the end of a refresh ----------------------------------------------------------------------
- */
+/* --- the end of a refresh -------------------------------------------------------------------- */
 
 static void wipe(char **text)
 {
@@ -299,11 +298,11 @@ static void end_refresh(struct grant *g)
 	g->busy = false;
 	/* move them first: a waiter may come back at once */
 	bs_list_init(&waiters);
-	bs_list_for_each (it, &g->waiters) {
+	bs_list_for_each(it, &g->waiters) {
 		bs_list_remove(it);
 		bs_list_append(&waiters, it);
 	}
-	bs_list_for_each (it, &waiters) {
+	bs_list_for_each(it, &waiters) {
 		bs_list_remove(it);
 		tell(g, bs_list_entry(it, struct bs_auth_wait, link));
 	}
@@ -336,8 +335,7 @@ static void refresh_worked(struct grant *g, char *value, bool secret, uint64_t l
 	end_refresh(g);
 }
 
-/* --- Basic
- * ---------------------------------------------------------------------------------------- */
+/* --- Basic ----------------------------------------------------------------------------------- */
 
 static char *basic_value(const char *user, const char *password)
 {
@@ -375,8 +373,7 @@ static void use_basic(struct grant *g)
 	refresh_worked(g, value, true, BASIC_LIFE_S);
 }
 
-/* --- Bearer
- * --------------------------------------------------------------------------------------- */
+/* --- Bearer ---------------------------------------------------------------------------------- */
 
 /* Letters of a token68 and of a JWT: nothing that could end a header line. */
 static bool token_ok(const char *s)
@@ -615,14 +612,13 @@ static void ask(struct bs_task *t)
 	bs_loop_post(s->loop, &g->task);
 }
 
-/* --- grants
- * --------------------------------------------------------------------------------------- */
+/* --- grants ---------------------------------------------------------------------------------- */
 
 static struct grant *find_grant(struct bs_session *s, const char *scope)
 {
 	struct grant *g;
 
-	bs_list_for_each (it, &s->grants) {
+	bs_list_for_each(it, &s->grants) {
 		g = bs_list_entry(it, struct grant, link);
 		if (bs_streq(g->scope, scope))
 			return g;
@@ -638,7 +634,7 @@ static struct grant *find_grant(struct bs_session *s, const char *scope)
 		return grant_free(g);
 	bs_list_append(&s->grants, &g->link);
 	s->n_grants++;
-	bs_list_for_each (it, &s->grants) {
+	bs_list_for_each(it, &s->grants) {
 		struct grant *old = bs_list_entry(it, struct grant, link);
 
 		if (s->n_grants <= GRANTS_MAX || old == g || old->busy)

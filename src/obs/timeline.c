@@ -4,8 +4,11 @@
 
 #include "obs/timeline.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,9 +103,59 @@ void bs_timeline_open(struct bs_timeline *t, int run_dirfd, const char *id, cons
 	put_line(t, w);
 }
 
+void bs_timeline_begin(struct bs_timeline *t, int run_dirfd, const char *id, const char *program)
+{
+	bs_autofree char *path = bs_strf("timeline/%s.jsonl", id);
+
+	/* unlinked, not cut: who still writes to the old one writes to nothing */
+	if (path && bs_path_name_ok(id, strlen(id)))
+		(void)unlinkat(run_dirfd, path, 0);
+	bs_timeline_open(t, run_dirfd, id, program);
+}
+
 void bs_timeline_done(struct bs_timeline *t)
 {
 	t->fd = bs_close(t->fd);
+}
+
+struct aged {
+	char name[256];
+	int64_t mtime_s;
+};
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct aged *x = a, *y = b;
+
+	return x->mtime_s < y->mtime_s ? -1 : x->mtime_s > y->mtime_s;
+}
+
+void bs_timeline_prune(int run_dirfd)
+{
+	int fd = openat(run_dirfd, "timeline", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	bs_autofree struct aged *all = NULL;
+	const struct dirent *de;
+	size_t n = 0, cap = 0;
+	struct stat st;
+
+	if (!d) {
+		(void)bs_close(fd);
+		return;
+	}
+	while ((de = readdir(d))) {
+		if (de->d_name[0] == '.' || bs_grow(&all, &cap, n + 1, sizeof(*all)) < 0 ||
+		    fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		(void)snprintf(all[n].name, sizeof(all[n].name), "%s", de->d_name);
+		all[n++].mtime_s = st.st_mtim.tv_sec;
+	}
+	if (n > BS_TIMELINES_MAX) {
+		qsort(all, n, sizeof(*all), oldest_first);
+		for (size_t i = 0; i < n - BS_TIMELINES_MAX / 2; i++)
+			(void)unlinkat(dirfd(d), all[i].name, 0);
+	}
+	(void)closedir(d);
 }
 
 void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t bytes,

@@ -59,7 +59,13 @@ struct bs_timeline {
  * checked as one path component. The program's text is kept by pointer.
  */
 void bs_timeline_open(struct bs_timeline *t, int run_dirfd, const char *id, const char *program);
+/* The same for whoever begins a start: a timeline of an earlier one of that id goes. */
+void bs_timeline_begin(struct bs_timeline *t, int run_dirfd, const char *id, const char *program);
 void bs_timeline_done(struct bs_timeline *t);
+
+/* Removes the oldest timelines when there are more than BS_TIMELINES_MAX, down to half of them. */
+#define BS_TIMELINES_MAX 4096u
+void bs_timeline_prune(int run_dirfd);
 
 /* A span from start_ns (bs_clock_ns) until now; bytes 0 and text NULL are left out. */
 void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t bytes,

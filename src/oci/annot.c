@@ -105,3 +105,17 @@ int bs_annot_image_names(const struct bs_json *annotations, struct bs_strv *ret)
 	}
 	return r;
 }
+
+bool bs_annot_is_sandbox(const struct bs_json *annotations)
+{
+	static const char *const keys[] = { "io.kubernetes.cri.container-type",
+					    "io.kubernetes.cri-o.ContainerType" };
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(keys); i++) {
+		const char *type = bs_json_str(bs_json_get(annotations, keys[i]));
+
+		if (type && bs_streq(type, "sandbox"))
+			return true;
+	}
+	return false;
+}

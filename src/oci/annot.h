@@ -36,6 +36,12 @@ struct bs_annot {
 int bs_annot_read(const struct bs_json *annotations, struct bs_annot *ret,
 		  struct bs_strv *ret_unknown, struct bs_error *err);
 
+/*
+ * Whether the container is a pod's sandbox, as containerd's and CRI-O's annotations say: it
+ * has the pod's annotations, and an image of its own that they do not mean.
+ */
+bool bs_annot_is_sandbox(const struct bs_json *annotations);
+
 /* Adds the names under which engines pulled the image, as they wrote them. */
 int bs_annot_image_names(const struct bs_json *annotations, struct bs_strv *ret);
 

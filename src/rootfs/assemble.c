@@ -210,8 +210,7 @@ int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char 
 	return result < 0 ? bs_fail(err, result, "describe '%s': out of memory", r->path) : 0;
 }
 
-/* --- changing -----------------------------------------------------------------------------------
- */
+/* --- changing -------------------------------------------------------------------------------- */
 
 /* A volatile overlay leaves this directory behind, and no overlay takes the upper then. */
 static int forget_volatile(const struct bs_layers *l, struct bs_error *err)

@@ -330,8 +330,7 @@ int bs_blockfs_start(const struct bs_blockfs_options *o, struct bs_blockfs **ret
 	}
 	/* on failure the process ends: the session is not taken apart */
 	if ((r = open_session(fs, err)) < 0 || (r = start_threads(fs, 0, 1, err)) < 0 ||
-	    (r = wait_ready(fs, err)) < 0 ||
-	    (r = start_threads(fs, 1, o->n_threads - 1, err)) < 0)
+	    (r = wait_ready(fs, err)) < 0 || (r = start_threads(fs, 1, o->n_threads - 1, err)) < 0)
 		return r;
 	*ret = fs;
 	return 0;

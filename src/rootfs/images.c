@@ -35,11 +35,11 @@
 #include "net/repo.h"
 
 #define METADATA "meta-1.erofs"
-#define TREE_DATA_MAX (1u << 30)  /* compressed tree */
+#define TREE_DATA_MAX (1u << 30) /* compressed tree */
 #define TABLE_DATA_MAX (512u << 20)
 #define SOURCES_MAX 65536u
 #define PAUSE_NS (500 * BS_NS_PER_MS) /* between rounds over the sources */
-#define PREPARERS 16 /* locks: images that can be prepared at once */
+#define PREPARERS 16		      /* locks: images that can be prepared at once */
 
 struct image {
 	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
@@ -52,8 +52,8 @@ struct image {
 	_Atomic uint64_t reads, fetched_bytes;
 	_Atomic(struct bs_alias *) aliases; /* set once, after n_aliases */
 	size_t n_aliases;
-	bool completing;	     /* guarded by bs_images.lock */
-	struct waiter *waiters;      /* for the completion; guarded by bs_images.lock */
+	bool completing;	/* guarded by bs_images.lock */
+	struct waiter *waiters; /* for the completion; guarded by bs_images.lock */
 };
 
 struct waiter {
@@ -67,8 +67,9 @@ struct bs_images {
 	pthread_mutex_t lock; /* guards by_digest */
 	struct bs_map by_digest;
 	/* order: preparing, loading, lock. Who reads blocks never waits for preparing. */
-	pthread_mutex_t preparing[PREPARERS]; /* held over the network; by the digest's first byte */
-	pthread_mutex_t loading;	      /* held over the disk */
+	pthread_mutex_t
+		preparing[PREPARERS]; /* held over the network; by the digest's first byte */
+	pthread_mutex_t loading;      /* held over the disk */
 };
 
 /* --- the blob's ops: frames of the table ------------------------------------------------ */
@@ -266,8 +267,8 @@ static void read_sources(struct image *i)
 }
 
 /* Loads the prepared entry in dirfd (taken over). -ENOENT: it is not prepared. */
-static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
-		struct image **ret, struct bs_error *err)
+static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd, struct image **ret,
+		struct bs_error *err)
 {
 	bs_auto(image) struct image *i = calloc(1, sizeof(*i));
 	struct bs_blob_geometry g = { .ops = &ops };
@@ -473,7 +474,8 @@ static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint
 	const uint64_t start = bs_clock_ns();
 	bs_auto(tree) struct bs_tree *tree = NULL;
 	bs_autofree char *bytes = NULL;
-	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes, err);
+	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes,
+				     err);
 
 	if (r < 0)
 		return bs_error_context(err, "tree");
@@ -509,7 +511,8 @@ static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struc
 	if (r < 0)
 		return bs_error_context(err, "frame table");
 	if ((*ret_table)->data_len != p->artifact.data.size)
-		return bs_fail(err, -EBADMSG, "frame table and manifest speak of data of different sizes");
+		return bs_fail(err, -EBADMSG,
+			       "frame table and manifest speak of data of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
 	return 0;
 }
@@ -589,10 +592,10 @@ static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
 					       "bootseer.conf)",
 					       (bs_clock_ns() - start) / BS_NS_PER_S);
 			return r;
-		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
+			(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
+		}
 	}
 }
-		}
 
 static void write_sources(struct image *i, const char *const *sources, size_t n)
 {
@@ -601,7 +604,8 @@ static void write_sources(struct image *i, const char *const *sources, size_t n)
 	for (size_t k = 0; k < n; k++)
 		(void)bs_buf_addf(&text, "%s\n", sources[k]);
 	if (!text.error) /* without it a restarted worker waits for the next start to tell */
-		(void)bs_atomicfile_write(i->dirfd, "sources", bs_buf_str(&text), text.len, 0600, false);
+		(void)bs_atomicfile_write(i->dirfd, "sources", bs_buf_str(&text), text.len, 0600,
+					  false);
 }
 
 static int prepare_locked(struct bs_images *im, const struct bs_digest *digest,
@@ -724,47 +728,6 @@ void bs_images_note_fetched(void *cookie, struct bs_blob *blob, uint64_t bytes)
 	if (!atomic_load_explicit(&i->fetch_marked, memory_order_relaxed) &&
 	    !atomic_exchange(&i->fetch_marked, true))
 		bs_timeline_mark(&i->tl, BS_MARK_FIRST_FRAME, bs_clock_ns(), NULL);
-}
-
-static void verify_image(struct bs_cached *i, void *scratch, void *buf, uint64_t *frames,
-			 uint64_t *wrong)
-{
-	uint32_t n = bs_blob_geometry(i->blob)->n_units;
-
-	for (uint32_t k = 0; k < n; k++) {
-		int r = bs_blob_prove(i->blob, k, scratch, buf);
-
-		*frames += r != 0;
-		*wrong += r < 0;
-	}
-}
-
-int bs_images_verify(struct bs_images *im, uint64_t *ret_images, uint64_t *ret_frames,
-		     uint64_t *ret_wrong, struct bs_error *err)
-{
-	void *scratch = bs_images_scratch_new(), *buf = malloc(BS_UNIT_BYTES_MAX);
-	int fd = openat(im->o.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = scratch && buf && fd >= 0 ? fdopendir(fd) : NULL;
-	const struct dirent *de;
-
-	*ret_images = *ret_frames = *ret_wrong = 0;
-	if (!d)
-		(void)bs_close(fd);
-	while (d && (de = readdir(d))) {
-		struct bs_cached *i = bs_images_by_name(im, de->d_name);
-
-		if (!i)
-			continue;
-		(*ret_images)++;
-		verify_image(i, scratch, buf, ret_frames, ret_wrong);
-	}
-	if (scratch)
-		bs_images_scratch_free(scratch);
-	free(buf);
-	if (!d)
-		return bs_fail(err, -ENOMEM, "look through the cache");
-	(void)closedir(d);
-	return 0;
 }
 
 void bs_images_status(struct bs_images *im, struct bs_jsonw *w)

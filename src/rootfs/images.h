@@ -51,8 +51,7 @@ struct bs_images_options {
 	void *cookie;
 };
 
-int bs_images_new(const struct bs_images_options *o, struct bs_images **ret,
-		  struct bs_error *err);
+int bs_images_new(const struct bs_images_options *o, struct bs_images **ret, struct bs_error *err);
 
 /* One image that is loaded; read-only but for its counters. */
 struct bs_cached {

@@ -6,6 +6,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/layers.c %D%/layers.h \
 	%D%/share.c %D%/share.h \
 	%D%/teardown.c %D%/teardown.h \
-	%D%/unpack.c %D%/unpack.h
+	%D%/unpack.c %D%/unpack.h \
+	%D%/verify.c
 ROOTFS_LIBS = src/rootfs/librootfs.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OBS_LIBS) $(KERN_LIBS) \
 	$(FUSE_LIBS)

@@ -57,12 +57,12 @@ static void match(struct search *s, const char *name, const struct bs_table *the
 		if (!other)
 			other = bs_images_by_name(s->images, name);
 		/* its present bits decide; a table on disk alone proves nothing */
-		if (!other || other == s->image || bs_cached_table(other)->n_frames != theirs->n_frames)
+		if (!other || other == s->image ||
+		    bs_cached_table(other)->n_frames != theirs->n_frames)
 			return;
 		if (bs_grow(&s->found, &s->cap, s->n + 1, sizeof(*s->found)) < 0)
 			return;
-		s->found[s->n++] =
-			(struct bs_alias){ (uint32_t)(fr - ours->frames), k, other };
+		s->found[s->n++] = (struct bs_alias){ (uint32_t)(fr - ours->frames), k, other };
 		(void)bs_map_remove(&s->wanted, fr->root.b, sizeof(fr->root.b));
 	}
 }
@@ -75,7 +75,8 @@ static void look_at(struct search *s, const char *name)
 	bs_autofree char *bytes = NULL;
 	size_t len;
 
-	if (dir < 0 || bs_read_file_at(dir, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len) < 0 ||
+	if (dir < 0 ||
+	    bs_read_file_at(dir, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len) < 0 ||
 	    bs_table_read(bytes, len, &t, NULL) < 0)
 		return;
 	match(s, name, t);

@@ -27,8 +27,8 @@ struct unpack {
 	const struct bs_tree *t;
 	int blob;
 	int root;
-	int dir;	  /* of the entry at */
-	uint32_t at;	  /* index of the directory that dir is */
+	int dir;     /* of the entry at */
+	uint32_t at; /* index of the directory that dir is */
 };
 
 static int set_xattrs(struct unpack *u, const struct bs_tree_entry *e, int fd)
@@ -47,7 +47,8 @@ static int set_xattrs(struct unpack *u, const struct bs_tree_entry *e, int fd)
 }
 
 /* Owner, mode, xattrs (a capability goes when the owner changes: it comes after) and times. */
-static int set_attributes(struct unpack *u, const struct bs_tree_entry *e, int dir, const char *name)
+static int set_attributes(struct unpack *u, const struct bs_tree_entry *e, int dir,
+			  const char *name)
 {
 	const struct timespec times[2] = { { .tv_sec = e->mtime_s, .tv_nsec = (long)e->mtime_ns },
 					   { .tv_sec = e->mtime_s, .tv_nsec = (long)e->mtime_ns } };
@@ -77,7 +78,8 @@ static int copy_extent(struct unpack *u, const struct bs_tree_extent *x, uint64_
 	uint64_t left = BS_MIN(x->n_blocks * BS_BLOCK_SIZE, size - (uint64_t)to);
 
 	while (left > 0) {
-		ssize_t n = copy_file_range(u->blob, &from, fd, &to, BS_MIN(left, UINT64_C(1) << 30), 0);
+		ssize_t n = copy_file_range(u->blob, &from, fd, &to,
+					    BS_MIN(left, UINT64_C(1) << 30), 0);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
@@ -155,7 +157,8 @@ static int make_entry(struct unpack *u, uint32_t i)
 		r = make_file(u, e);
 	else if (S_ISLNK(e->mode))
 		r = symlinkat(e->target, u->dir, e->name) < 0 ? -errno : 0;
-	else if (mknodat(u->dir, e->name, e->mode & S_IFMT, makedev(e->rdev_major, e->rdev_minor)) < 0)
+	else if (mknodat(u->dir, e->name, e->mode & S_IFMT, makedev(e->rdev_major, e->rdev_minor)) <
+		 0)
 		r = -errno;
 	return r < 0 ? r : set_attributes(u, e, u->dir, e->name);
 }

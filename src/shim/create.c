@@ -130,7 +130,7 @@ static int read_annotations(struct create *c, struct bs_error *err)
 	int r;
 
 	c->want.fallback = c->conf->fallback;
-	if (!c->conf->allow_annotations)
+	if (!c->conf->allow_annotations || bs_annot_is_sandbox(c->config.annotations))
 		return 0;
 	r = bs_annot_read(c->config.annotations, &c->annot, &unknown, err);
 	for (size_t i = 0; r == 0 && i < unknown.n; i++)
@@ -163,8 +163,7 @@ static int read_all(struct create *c, struct bs_error *err)
 	return c->marker || c->annot.image ? 1 : 0;
 }
 
-/* --- acting
- * ---------------------------------------------------------------------------------------- */
+/* --- acting ---------------------------------------------------------------------------------- */
 
 static int set(char **at, const char *text)
 {
@@ -210,7 +209,7 @@ static int prepare(struct create *c, struct bs_error *err)
 	if (r < 0)
 		return r;
 	clear_stale(c);
-	bs_timeline_open(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
+	bs_timeline_begin(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
 	bs_timeline_span(&c->timeline, BS_SPAN_CONFIG, c->start_ns, c->len, NULL);
 	r = bs_want_resolve(c->conf, c->marker, c->marker_len, c->annot.image,
 			    c->config.annotations, &c->want, err);

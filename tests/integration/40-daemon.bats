@@ -3,6 +3,7 @@
 # Copyright the bootseer authors
 #
 # 40-daemon.bats: supervisor, keeper and worker: served bytes are right, whoever dies.
+# shellcheck disable=SC2016,SC2154
 # timeout: 1500
 # test-timeout: 400
 
@@ -258,4 +259,31 @@ kill_often() {
 	[ "$status" = 1 ]
 	[[ $output == *"$BST_ROOT/image"* ]]
 	[[ $output == *allow_dirs* ]]
+}
+
+@test "a stopped process of the daemon hangs nobody but who needs it" {
+	local keeper pid
+	tree_image 16
+	node_conf "fetch background = no" "fetch start_wait = 3s"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m1" "oci:$BST_ROOT/image"
+	# a keeper that reads nothing: what is kept is not, until it is replaced
+	keeper=$(node_pid keeper)
+	kill -STOP "$keeper"
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	kill -KILL "$keeper"
+	bst_wait 5 eval '[ "$(node_pid keeper)" != "$keeper" ]'
+	# a supervisor that answers nothing: readers go on
+	pid=$(node_pid supervisor)
+	kill -STOP "$pid"
+	python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/sums" 4
+	kill -CONT "$pid"
+	# a worker that serves nothing: status and release do not wait for it
+	pid=$(node_pid worker)
+	kill -STOP "$pid"
+	[ "$(node_status .worker.pid)" = "$pid" ]
+	node_release two
+	kill -CONT "$pid"
+	echo 3 >/proc/sys/vm/drop_caches
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
 }

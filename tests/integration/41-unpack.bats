@@ -5,6 +5,7 @@
 # 41-unpack.bats: no FUSE on the node: the image becomes a directory, said once.
 # timeout: 400
 # test-timeout: 200
+# shellcheck disable=SC2154
 
 load ../lib/common.bash
 load ../lib/images.bash

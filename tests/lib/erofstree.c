@@ -308,7 +308,7 @@ static void xattrs(struct et *t)
 	static const uint8_t cap3[] = { 1, 0, 0, 3, 0, 32, 0, 0, 0,   0,    0, 0,
 					0, 0, 0, 0, 0, 0,  0, 0, 160, 0x86, 1, 0 };
 	static uint8_t large[65000];
-	char longest[256] = "user.", names_[64][16];
+	char longest[256] = "user.", names_[64][24];
 
 	for (size_t i = 0; i < sizeof(large); i++)
 		large[i] = (uint8_t)(i * 7 >> 3);

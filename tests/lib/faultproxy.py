@@ -136,6 +136,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return (self.plain(length) if length else None), length
 
     def plain(self, left):
+        self.begun = True
         while left > 0:
             data = self.rfile.read(min(CHUNK, left))
             if not data:
@@ -167,6 +168,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def ask(self, headers):
         """Send the request upstream; once more when a kept connection was dead."""
         body, length = self.body()
+        if body is not None and self.upstream:
+            # a body cannot be sent twice: not over a connection that may have died meanwhile
+            self.upstream.close()
+            self.upstream = None
         for again in (True, False):
             fresh = self.upstream is None
             if fresh:
@@ -311,6 +316,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def handle_request(self):
         shared, start = self.server.shared, time.time()
         self.sent, self.status, self.range = 0, 0, self.headers.get("Range")
+        self.begun = False  # to read the request's body
         self.real_path = self.path
         rule = {}
         try:
@@ -324,7 +330,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         except (OSError, http.client.HTTPException) as e:
             self.close_connection = True
-            if not self.status:
+            if not self.status and not self.begun:
                 try:
                     self.short_answer(502, [], "%r\n" % e)
                 except OSError:

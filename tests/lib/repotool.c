@@ -150,8 +150,8 @@ static void range_done(struct bs_range *rg)
 		a->result = rg->result;
 		(void)snprintf(a->text, sizeof(a->text), "%s", rg->text);
 	}
-	if (rg->lane == BS_LANE_DEMAND && rg->ended_ns - rg->started_ns > a->demand_worst_ns)
-		a->demand_worst_ns = rg->ended_ns - rg->started_ns;
+	if (rg->lane == BS_LANE_DEMAND && rg->ended_ns - rg->asked_ns > a->demand_worst_ns)
+		a->demand_worst_ns = rg->ended_ns - rg->asked_ns;
 	rg->impl = a; /* free again */
 	(void)pthread_cond_signal(&a->cond);
 	(void)pthread_mutex_unlock(&a->lock);
@@ -197,8 +197,8 @@ static int read_all(struct bs_repo *repo, const struct bs_digest *d, char *buf, 
 		(void)pthread_mutex_unlock(&a.lock);
 		bs_repo_read(repo, &ranges[i]);
 		if (i + 1 == parallel || i + 1 == n) /* the queue is full: now demand comes */
-			for (uint64_t k = n; k < n + n_demand && ranges[k].impl == NULL &&
-					     ranges[k].started_ns == 0;
+			for (uint64_t k = n;
+			     k < n + n_demand && ranges[k].impl == NULL && ranges[k].asked_ns == 0;
 			     k++) {
 				(void)pthread_mutex_lock(&a.lock);
 				a.running++;
@@ -269,8 +269,7 @@ static int cmd_read(struct bs_repo *repo, char **arg, struct bs_error *err)
 	return bs_write_full(1, buf, len);
 }
 
-/* --- putting ------------------------------------------------------------------------------------
- */
+/* --- putting --------------------------------------------------------------------------------- */
 
 static int hash_fd(int fd, struct bs_digest *ret, uint64_t *ret_size)
 {
@@ -366,8 +365,7 @@ static int cmd_put_manifest(struct bs_repo *repo, char **arg, struct bs_error *e
 				    err);
 }
 
-/* --- the rest ------------------------------------------------------------------------------------
- */
+/* --- the rest -------------------------------------------------------------------------------- */
 
 static void print_tag(void *cookie, const char *tag)
 {

@@ -69,7 +69,7 @@ static inline int model_decode(void *cookie, void *scratch, uint32_t i, const vo
 	const struct bs_unit *u = &((struct model *)cookie)->units[i];
 
 	for (uint32_t k = 0; k < u->blob_len; k++)
-		((uint8_t *)out)[k] = (uint8_t)~((const uint8_t *)data)[k];
+		((uint8_t *)out)[k] = (uint8_t) ~((const uint8_t *)data)[k];
 	return model_verify(cookie, scratch, i, out);
 }
 

@@ -6,6 +6,10 @@ UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-base-spawn
+tests_unit_test_base_spawn_SOURCES = %D%/test-base-spawn.c %D%/unit.h
+tests_unit_test_base_spawn_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-base-text
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c %D%/unit.h
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -77,6 +81,10 @@ tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-obs-timeline
+tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
+tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h

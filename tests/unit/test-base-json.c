@@ -163,7 +163,8 @@ static void a_document_can_be_changed(void **state)
 	assert_int_equal(bs_json_set(v, "new", bs_json_new_str("a\"b")), 0);
 	assert_int_equal(bs_json_set(v, "new", bs_json_new_u64(UINT64_MAX)), 0);
 	assert_int_equal(bs_json_append(bs_json_make(v, "made", BS_JSON_ARRAY),
-					bs_json_new_bool(true)), 0);
+					bs_json_new_bool(true)),
+			 0);
 	assert_null(bs_json_make(v, "made", BS_JSON_OBJECT));
 	assert_false(bs_json_equal(v, copy));
 	assert_int_equal(bs_json_write(v, &out), 0);
@@ -188,8 +189,7 @@ static void the_writer_refuses_what_is_no_json(void **state)
 	w = bs_jsonw_new(false);
 	bs_jsonw_bytes(w, "a\xff\xc3\xa9\xe2\x82", 6);
 	assert_int_equal(bs_jsonw_finish(w, &out), 0);
-	assert_string_equal(bs_buf_str(&out),
-			    "\"a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"");
+	assert_string_equal(bs_buf_str(&out), "\"a\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
 int main(void)

@@ -83,7 +83,7 @@ static void sizes_and_durations_have_units(void **state)
 static void paths_are_cleaned_lexically(void **state)
 {
 	static const char *const cases[][2] = {
-		{ "/a//b/../c/.", "/a/c" }, { "", "/" },	 { "/", "/" },
+		{ "/a//b/../c/.", "/a/c" }, { "", "/" },	  { "/", "/" },
 		{ "../../x", "/x" },	    { "a/./b/", "/a/b" }, { "/..", "/" },
 		{ "/a/...", "/a/..." },
 	};

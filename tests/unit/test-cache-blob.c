@@ -96,7 +96,8 @@ static void a_stale_bit_never_gives_a_wrong_byte(void **state)
 
 	store(b, 7);
 	assert_int_equal(fallocate(bs_blob_fd(b), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				   (off_t)model.units[7].blob_off, 4096), 0);
+				   (off_t)model.units[7].blob_off, 4096),
+			 0);
 	bs_blob_free(b);
 	b = open_blob(2);
 	assert_false(bs_blob_check(b, 7, NULL, unit));

@@ -25,11 +25,11 @@
 struct fake {
 	struct bs_repo repo;
 	struct model *model;
-	int fail;	   /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
-	bool cut;	   /* -EBADMSG is the result, as of a body that ends early */
-	int n_fail;	   /* atomic; INT_MAX: always */
+	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
+	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
+	int n_fail;	     /* atomic; INT_MAX: always */
 	int n_reads, n_open; /* atomic */
-	int hold;	   /* atomic: background ranges stay unanswered while set */
+	int hold;	     /* atomic: background ranges stay unanswered while set */
 };
 
 struct answer {
@@ -86,7 +86,9 @@ static void fake_free(struct bs_repo *r)
 {
 }
 
-static const struct bs_repo_ops fake_ops = { .scheme = "fake", .read = fake_read, .free = fake_free };
+static const struct bs_repo_ops fake_ops = { .scheme = "fake",
+					     .read = fake_read,
+					     .free = fake_free };
 
 /* --- the set-up of each test ------------------------------------------------------------------ */
 
@@ -112,11 +114,12 @@ static void note_event(void *cookie, const char *text)
 	__atomic_add_fetch(&n_events, 1, __ATOMIC_RELAXED);
 }
 
-static int set_up_wait(uint64_t read_wait_ns)
+static int set_up_with(uint64_t read_wait_ns, bool ahead)
 {
 	const struct bs_loop_options lo = { 0 };
 	struct bs_fill_options fo = { .n_unpackers = 2,
 				      .read_wait_ns = read_wait_ns,
+				      .ahead = ahead,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free,
 				      .event = note_event };
@@ -140,12 +143,17 @@ static int set_up_wait(uint64_t read_wait_ns)
 
 static int set_up(void **state)
 {
-	return set_up_wait(20 * BS_NS_PER_S);
+	return set_up_with(20 * BS_NS_PER_S, false);
 }
 
 static int set_up_impatient(void **state)
 {
-	return set_up_wait(300 * BS_NS_PER_MS);
+	return set_up_with(300 * BS_NS_PER_MS, false);
+}
+
+static int set_up_ahead(void **state)
+{
+	return set_up_with(20 * BS_NS_PER_S, true);
 }
 
 static int tear_down(void **state)
@@ -188,8 +196,12 @@ static void read_done(struct bs_read *rd)
 /* Reads and checks the bytes; the read's result. */
 static int read_and_check(uint64_t off, uint32_t len)
 {
-	struct waiting w = { .rd = { .blob = blob, .origin = origin, .off = off, .len = len,
-				     .buf = malloc(len), .done = read_done },
+	struct waiting w = { .rd = { .blob = blob,
+				     .origin = origin,
+				     .off = off,
+				     .len = len,
+				     .buf = malloc(len),
+				     .done = read_done },
 			     .lock = PTHREAD_MUTEX_INITIALIZER,
 			     .changed = PTHREAD_COND_INITIALIZER };
 	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
@@ -398,7 +410,8 @@ static void equal_units_are_copied_not_fetched(void **state)
 	assert_int_equal(stats().copied_units, 1);
 	/* bytes of the other that went bad on the disk are not taken */
 	memset(unit, 0, 4096);
-	assert_int_equal(pwrite(bs_blob_fd(other), unit, 4096, (off_t)model.units[12].blob_off), 4096);
+	assert_int_equal(pwrite(bs_blob_fd(other), unit, 4096, (off_t)model.units[12].blob_off),
+			 4096);
 	assert_int_equal(read_and_check(model.units[12].blob_off, 4096), 0);
 	assert_int_equal(fakes[0].n_reads, 1);
 	completed = 0;
@@ -407,10 +420,61 @@ static void equal_units_are_copied_not_fetched(void **state)
 	assert_int_equal(stats().copied_units, MODEL_UNITS / 2 - 1);
 	assert_int_equal(stats().fetched_units, MODEL_UNITS / 2 + 1);
 	other = bs_blob_free(other);
-	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) | unlinkat(fd, "state", 0), 0);
+	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) |
+				 unlinkat(fd, "state", 0),
+			 0);
 	bs_close(fd);
 	rmdir(dir2);
 	free(unit);
+}
+
+static void wait_present(uint32_t n)
+{
+	for (int i = 0; i < 5000 && bs_blob_n_present(blob) < n; i++)
+		usleep(1000);
+	assert_true(bs_blob_n_present(blob) >= n);
+}
+
+static void what_lies_around_a_read_is_fetched_too(void **state)
+{
+	const uint32_t unit = 100;
+
+	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
+	wait_present(3);
+	assert_true(bs_blob_has(blob, unit - 1) || bs_blob_has(blob, unit + 1));
+	/* not more than two ranges of at most the first window */
+	assert_true(stats().fetched_bytes <=
+		    model.units[unit].data_len + BS_ORIGIN_AHEAD_FIRST * 3 / 2);
+	run_readers();
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void ahead_of_readers_faults_do_no_harm(void **state)
+{
+	fakes[0].fail = -EBADMSG;
+	fakes[0].n_fail = 40;
+	fakes[1].fail = -EHOSTUNREACH;
+	fakes[1].n_fail = 40;
+	run_readers();
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void the_window_is_what_a_round_trip_carries(void **state)
+{
+	const uint64_t ms = BS_NS_PER_MS;
+
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_FIRST);
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, 40 * ms, 3 * ms);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MAX);
+	/* waits behind other ranges say nothing */
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, i == 0 ? 2 * ms : 100 * ms, 9 * ms);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MIN);
+	/* a source on this machine */
+	for (int i = 0; i < 20; i++)
+		bs_origin_learn(origin, 1 << 20, 0, 1);
+	assert_int_equal(bs_origin_ahead(origin), BS_ORIGIN_AHEAD_MIN);
 }
 
 int main(void)
@@ -428,6 +492,11 @@ int main(void)
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
 		CASE(equal_units_are_copied_not_fetched),
+		CASE(the_window_is_what_a_round_trip_carries),
+		cmocka_unit_test_setup_teardown(what_lies_around_a_read_is_fetched_too,
+						set_up_ahead, tear_down),
+		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

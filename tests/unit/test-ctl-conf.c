@@ -230,6 +230,39 @@ static void test_man_page(void **state)
 	}
 }
 
+/* Every key stands there, commented out, below its section, with its default. */
+static void test_example(void **state)
+{
+	bs_autofree char *example = NULL;
+	const char *top = getenv("top_srcdir");
+	char path[PATH_MAX];
+	struct bs_conf_key k;
+	unsigned int n = 0;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/contrib/bootseer.conf", top ? top : ".");
+	assert_int_equal(bs_read_file_at(AT_FDCWD, path, 0, 1 << 20, &example, NULL), 0);
+	for (; bs_conf_key(n, &k); n++) {
+		bs_autofree char *item = NULL, *section = NULL;
+		char *at, *next;
+
+		assert_true(asprintf(&section, "\n[%s]\n", k.section) > 0);
+		assert_true(asprintf(&item, "\n# %s\n#%s =%s%s\n", k.text, k.name,
+				     k.def[0] ? " " : "", k.def) > 0);
+		at = strstr(example, section);
+		if (!at)
+			fail_msg("no section [%s]", k.section);
+		next = strstr(at + 2, "\n[");
+		at = strstr(at, item);
+		if (!at || (next && at > next))
+			fail_msg("section [%s] lacks '%s'", k.section, item);
+	}
+	/* and nothing else does */
+	for (const char *at = example; (at = strstr(at, "\n#")); at++)
+		n -= at[2] != ' ';
+	assert_int_equal(n, 0);
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -256,6 +289,7 @@ int main(void)
 		UNIT_TEST(test_policy),
 		UNIT_TEST(test_sources),
 		UNIT_TEST(test_man_page),
+		UNIT_TEST(test_example),
 	};
 
 	return cmocka_run_group_tests_name("ctl/conf", tests, make_dir, drop_dir);

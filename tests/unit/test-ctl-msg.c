@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -82,12 +83,55 @@ static void every_cut_is_refused(void **state)
 	bs_msg_done(&got);
 }
 
+static void a_long_text_goes_beside_the_message(void **state)
+{
+	size_t len = 3 << 20;
+	char *big = malloc(len + 1), *text = NULL;
+	int pair[2], fd;
+	bs_automsg m, got;
+
+	memset(big, 'x', len);
+	big[len] = '\0';
+	bs_msg_init(&m, BS_MSG_REPLY, 1);
+	bs_msg_init(&got, 0, 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(bs_msg_add_long(&m, BS_TAG_JSON, big), 0);
+	assert_int_equal(bs_msg_send(pair[0], &m), 0);
+	assert_int_equal(bs_msg_recv(pair[1], &got), 0);
+	assert_int_equal(bs_msg_long(&got, BS_TAG_PATH, len, &text), -ENOENT);
+	assert_int_equal(bs_msg_long(&got, BS_TAG_JSON, len, &text), 0);
+	assert_string_equal(text, big);
+	free(text);
+	bs_msg_done(&got);
+	assert_int_equal(bs_msg_send(pair[0], &m), 0);
+	assert_int_equal(bs_msg_recv(pair[1], &got), 0);
+	assert_int_equal(bs_msg_long(&got, BS_TAG_JSON, len - 1, &text), -EFBIG);
+	bs_msg_done(&got);
+	bs_msg_done(&m);
+	/* a descriptor whose content could still change is refused */
+	fd = bs_memfd("test");
+	assert_int_equal(bs_msg_add_fd(&m, fd), 0);
+	assert_int_equal(bs_msg_add_text(&m, BS_TAG_JSON, ""), 0);
+	assert_int_equal(bs_msg_long(&m, BS_TAG_JSON, len, &text), -EINVAL);
+	bs_msg_done(&m);
+	assert_int_equal(bs_msg_add_long(&m, BS_TAG_JSON, "short"), 0);
+	assert_int_equal(m.n_fds, 0);
+	assert_int_equal(bs_msg_long(&m, BS_TAG_JSON, len, &text), 0);
+	assert_string_equal(text, "short");
+	free(text);
+	free(big);
+	bs_close(fd);
+	bs_close(pair[0]);
+	bs_close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(a_message_arrives_as_it_was_sent),
 		UNIT_TEST(bounds_hold),
 		UNIT_TEST(every_cut_is_refused),
+		UNIT_TEST(a_long_text_goes_beside_the_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,9 @@ static void the_same_tree_gives_the_same_image(void **state)
 		memset(image + 1024 + offsetof(struct erofs_super, uuid), 0, 16);
 		memset(image + 1024 + offsetof(struct erofs_super, checksum), 0, 4);
 		bs_digest_of(image, len, &d);
-		assert_string_equal(bs_digest_text(&d, text), "sha256:8faac9e14e7d0eca3d8c99b4acf5d545311e9f214ba65e3777ce7cb50da9f74f");
+		assert_string_equal(
+			bs_digest_text(&d, text),
+			"sha256:8faac9e14e7d0eca3d8c99b4acf5d545311e9f214ba65e3777ce7cb50da9f74f");
 	}
 }
 

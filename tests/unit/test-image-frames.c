@@ -183,8 +183,7 @@ static void only_one_frame_of_the_right_size_is_decoded(void **state)
 	}
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------------------------- */
 
 static void *write_table(const struct bs_frame *frames, uint32_t n, size_t *ret_len)
 {

@@ -607,8 +607,9 @@ static void media_types(void **state)
 	assert_int_equal(bs_layer_media_type("application/vnd.oci.image.layer.v1.tar", NULL), 0);
 	assert_int_equal(bs_layer_media_type("application/vnd.oci.image.layer.v1.tar+zstd", NULL),
 			 1);
-	assert_int_equal(
-		bs_layer_media_type("application/vnd.docker.image.rootfs.diff.tar.gzip", NULL), 1);
+	assert_int_equal(bs_layer_media_type("application/vnd.docker.image.rootfs.diff.tar.gzip",
+					     NULL),
+			 1);
 	assert_true(bs_layer_media_type("application/vnd.oci.image.layer.nondistributable.v1.tar",
 					&err) < 0);
 	assert_non_null(strstr(err.msg, "distributed"));

@@ -82,9 +82,9 @@ static void content_ranges_are_exact(void **state)
 	assert_true(first == 0 && last == 0 && total == 1);
 	assert_int_equal(bs_header_content_range("Bytes 5-9/*", &first, &last, &total), 0);
 	assert_true(first == 5 && last == 9 && total == UINT64_MAX);
-	assert_int_equal(
-		bs_header_content_range("bytes 0-18446744073709551614/*", &first, &last, &total),
-		0);
+	assert_int_equal(bs_header_content_range("bytes 0-18446744073709551614/*", &first, &last,
+						 &total),
+			 0);
 	for (size_t i = 0; i < BS_ARRAY_LEN(bad); i++) {
 		if (bs_header_content_range(bad[i], &first, &last, &total) != -EBADMSG)
 			fail_msg("%s", bad[i]);

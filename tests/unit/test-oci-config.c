@@ -272,8 +272,7 @@ static void test_annotations_man_page(void **state)
 	}
 }
 
-/* --- the state file ----------------------------------------------------------------------------
- */
+/* --- the state file -------------------------------------------------------------------------- */
 
 static void test_state_round_trip(void **state)
 {
