@@ -28,14 +28,14 @@ teardown() {
 }
 
 @test "500s, and 429 with Retry-After, which is kept" {
-	faults_setup 32 "fetch background = no"
-	faultproxy_set p '{"range": true, "blob": "'"$DATA"'", "action": "status", "status": 500, "count": 12}' \
-		'{"range": true, "blob": "'"$DATA"'", "action": "status", "status": 429, "retry_after": 2, "count": 6}'
+	faults_setup 12 "fetch background = no"
+	faultproxy_set p '{"range": true, "blob": "'"$DATA"'", "action": "status", "status": 500, "count": 6}' \
+		'{"range": true, "blob": "'"$DATA"'", "action": "status", "status": 429, "retry_after": 2, "count": 3}'
 	faults_attach
 	faults_check 4
 	faults_unharmed
-	[ "$(faultproxy_count p '.status == 500')" = 12 ]
-	[ "$(faultproxy_count p '.status == 429')" = 6 ]
+	[ "$(faultproxy_count p '.status == 500')" = 6 ]
+	[ "$(faultproxy_count p '.status == 429')" = 3 ]
 	# the same range is not asked for again before its time
 	faultproxy_log p | jq -se 'map(select(.range)) | group_by(.range) | map(sort_by(.t)) |
 		[.[] | range(length - 1) as $i | select(.[$i].status == 429) | .[$i + 1].t - .[$i].t] |
@@ -43,18 +43,18 @@ teardown() {
 }
 
 @test "stalled sockets, cut bodies, resets, ranges that are not what was asked" {
-	faults_setup 32 "fetch background = no" "fetch stall_timeout = 2s"
+	faults_setup 12 "fetch background = no" "fetch stall_timeout = 1s"
 	faultproxy_set p '{"range": false, "action": "truncate", "bytes": 100, "count": 2}' \
-		'{"range": true, "action": "stall", "bytes": 1000, "count": 3}' \
+		'{"range": true, "action": "stall", "bytes": 1000, "count": 2}' \
 		'{"range": true, "action": "stall", "count": 2}' \
-		'{"range": true, "action": "truncate", "bytes": 5000, "count": 5}' \
-		'{"range": true, "action": "drop", "bytes": 70000, "count": 5}' \
-		'{"range": true, "action": "wrong_range", "shift": 4096, "count": 5}' \
+		'{"range": true, "action": "truncate", "bytes": 5000, "count": 3}' \
+		'{"range": true, "action": "drop", "bytes": 7000, "count": 3}' \
+		'{"range": true, "action": "wrong_range", "shift": 4096, "count": 3}' \
 		'{"range": true, "action": "chunked", "count": 5}'
 	faults_attach
 	faults_check 4
 	faults_unharmed
-	[ "$(faultproxy_count p '.action == "stall"')" = 5 ]
+	[ "$(faultproxy_count p '.action == "stall"')" = 4 ]
 	[ "$(faultproxy_count p '.action == "chunked"')" = 5 ]
 }
 
@@ -110,7 +110,7 @@ pages() {
 @test "a token that dies every 5 seconds, and answers 401 and 403" {
 	tokenserver_start
 	registry_start main --token
-	faults_setup 24 "fetch background = no" "fetch plain_http = $TOKENSERVER"
+	faults_setup 8 "fetch background = no" "fetch plain_http = $TOKENSERVER"
 	tokenserver_set '{"life": 5}'
 	faultproxy_set p '{"range": true, "action": "refuse", "skip": 3, "count": 2}' \
 		'{"range": true, "action": "status", "status": 403, "skip": 10, "count": 2}' \
@@ -124,7 +124,7 @@ pages() {
 }
 
 @test "redirects whose signatures expire" {
-	faults_setup 32 "fetch background = no"
+	faults_setup 12 "fetch background = no"
 	faultproxy_set p '{"range": true, "action": "redirect", "seconds": 1}' \
 		'{"port": "redirect", "action": "slow", "rate": 800000}'
 	faults_attach
@@ -136,8 +136,8 @@ pages() {
 		"$(faultproxy_count p '.port == "main" and .status == 307')" ]
 }
 
-@test "a registry that ignores Range: bounded, named, healed; with a second source unharmed" {
-	faults_setup 32 "fetch background = no" "fetch read_wait = 3s"
+@test "a registry that ignores Range: bounded, named, healed" {
+	faults_setup 32 "fetch background = no" "fetch read_wait = 2s"
 	faultproxy_set p '{"range": true, "blob": "'"$DATA"'", "action": "ignore_range"}'
 	faults_attach
 	run faults_check 1
@@ -145,8 +145,9 @@ pages() {
 	[[ $output == *"Input/output error"* ]]
 	[[ $output != *"not 0"* ]]
 	[ "$(node_status .worker.restarts)" = 0 ]
-	# not the whole blob for each range
-	[ "$(faultproxy_bytes p)" -lt $((3 * DATA_SIZE)) ]
+	# an answer is cut off when it is of no use, not read to its end
+	faultproxy_log p | jq -se --argjson size "$DATA_SIZE" \
+		'map(select(.action == "ignore_range") | .bytes) | max < $size / 2 and length < 200'
 	grep -F "$FAULTPROXY" "$BST_RUN/bootseerd.log" | grep -qi range
 	faultproxy_set p
 	sleep 11
@@ -184,7 +185,7 @@ pages() {
 }
 
 @test "a demand read never waits behind background completion" {
-	faults_setup 64
+	faults_setup 32
 	faultproxy_set p '{"range": true, "action": "delay", "seconds": 0.05}'
 	faults_attach
 	faults_check 2
@@ -197,7 +198,7 @@ pages() {
 }
 
 @test "eight readers and background completion: each frame is fetched once" {
-	faults_setup 96
+	faults_setup 48
 	faultproxy_set p '{"range": true, "action": "slow", "rate": 8000000}'
 	faults_attach
 	faults_check 8
