@@ -152,7 +152,7 @@ static int open_sized(int dirfd, const char *name, uint64_t bytes, int *ret_fd)
 	if ((uint64_t)st.st_size != bytes && ftruncate(fd, (off_t)bytes) < 0)
 		return -errno;
 	*ret_fd = bs_take_fd(&fd);
-	return st.st_size != 0 && (uint64_t)st.st_size != bytes;
+	return (uint64_t)st.st_size != bytes;
 }
 
 static int map_present(struct bs_blob *b)

@@ -18,7 +18,7 @@
 #define COPIES_AT_ONCE 64u	  /* units, before an unpacker looks for demand work again */
 #define PAUSE_ROUNDS 5u		  /* how long a pause is, as after so many failed rounds */
 
-static void step(struct completion *c);
+static void step(struct completion *c, unsigned int ended);
 
 static void end(struct completion *c, int result)
 {
@@ -29,7 +29,7 @@ static void end(struct completion *c, int result)
 
 static void again(void *cookie)
 {
-	step(cookie);
+	step(cookie, 0);
 }
 
 static void again_later(struct completion *c)
@@ -103,42 +103,46 @@ static struct fetch *next_fetch(struct completion *c)
 	return fe;
 }
 
-static void step(struct completion *c)
+/* Gives up the ranges that ended and starts the next ones, as one: nobody else sees none running. */
+static void step(struct completion *c, unsigned int ended)
 {
 	struct bs_fill *f = c->fill;
 	struct fetch *start[RANGES];
-	bool all_there;
+	bool all_there, pause;
 	size_t n = 0;
+	int error;
 
 	(void)pthread_mutex_lock(&f->lock);
-	while (c->running < RANGES && n < RANGES && (start[n] = next_fetch(c)))
+	c->running -= ended;
+	while (!c->failed && c->running < RANGES && n < RANGES && (start[n] = next_fetch(c)))
 		n++;
-	all_there = c->running == 0 && !c->finishing;
+	pause = c->failed && c->running == 0;
+	error = c->error;
+	all_there = !c->failed && c->running == 0 && !c->finishing;
 	c->finishing |= all_there;
+	if (pause)
+		c->failed = false;
 	(void)pthread_mutex_unlock(&f->lock);
 	for (size_t i = 0; i < n; i++)
 		bs_fill_submit(start[i]);
 	if (all_there)
 		bs_fill_enqueue(f, BS_LANE_BACKGROUND, &c->finish);
-}
-
-void bs_completion_range_ended(struct completion *c, bool failed)
-{
-	struct bs_fill *f = c->fill;
-	bool pause, go_on;
-
-	(void)pthread_mutex_lock(&f->lock);
-	c->running--;
-	c->failed |= failed;
-	go_on = !c->failed;
-	pause = c->failed && c->running == 0;
-	if (pause)
-		c->failed = false;
-	(void)pthread_mutex_unlock(&f->lock);
-	if (go_on)
-		step(c);
+	else if (pause && error) /* a full disk: to fetch it all again would not help */
+		end(c, error);
 	else if (pause)
 		again_later(c);
+}
+
+void bs_completion_range_ended(struct completion *c, bool failed, int store_error)
+{
+	struct bs_fill *f = c->fill;
+
+	(void)pthread_mutex_lock(&f->lock);
+	if (store_error)
+		c->error = store_error;
+	c->failed |= failed || store_error;
+	(void)pthread_mutex_unlock(&f->lock);
+	step(c, 1);
 }
 
 static bool copy_unit(struct completion *c, uint32_t i, struct unpacker *un)
@@ -172,7 +176,7 @@ static void copy_some(struct job *j, struct unpacker *un)
 		return;
 	}
 	c->next = 0;
-	step(c);
+	step(c, 0);
 }
 
 int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *origin,
@@ -194,6 +198,6 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 	if (bs_blob_geometry(blob)->ops->alias)
 		bs_fill_enqueue(f, BS_LANE_BACKGROUND, &c->copy);
 	else
-		step(c);
+		step(c, 0);
 	return 0;
 }

@@ -59,6 +59,7 @@ struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_
 			      .first = first,
 			      .n = n,
 			      .lane = lane,
+			      .source = bs_origin_start(o),
 			      .only_bad = true };
 	bs_list_init(&fe->job.queued);
 	fe->job.run = fetch_ended;
@@ -292,7 +293,7 @@ static void drop_or_promote(struct bs_fill *f, struct fetch *fe)
 		bs_fill_submit(own);
 	}
 	if (fe->completion)
-		bs_completion_range_ended(fe->completion, true);
+		bs_completion_range_ended(fe->completion, true, 0);
 	(void)bs_fill_fetch_free(fe);
 }
 
@@ -341,11 +342,15 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 /* --- the unpackers
  * ------------------------------------------------------------------------------------ */
 
-static void store_and_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
+/* What the disk says of it; readers are answered anyway. */
+static int store_and_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
 {
-	if (bs_blob_store(b, unit, bytes) < 0)
+	int r = bs_blob_store(b, unit, bytes);
+
+	if (r < 0)
 		COUNT(f, unstored_units, 1);
 	bs_fill_land(f, b, unit, bytes, 0);
+	return r;
 }
 
 /* Units of a range that came; how many from the first on were right. */
@@ -353,6 +358,7 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
 	uint64_t at = 0;
+	int r;
 
 	for (uint32_t i = 0; i < fe->n; i++) {
 		uint32_t unit = fe->first + i;
@@ -376,7 +382,9 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 		COUNT(f, fetched_bytes, u.data_len);
 		if (f->o.fetched)
 			f->o.fetched(f->o.fetched_cookie, fe->blob, u.data_len);
-		store_and_land(f, fe->blob, unit, un->bytes);
+		r = store_and_land(f, fe->blob, unit, un->bytes);
+		if (r < 0)
+			fe->store_error = r;
 		at += u.data_len;
 	}
 	return fe->n;
@@ -389,7 +397,7 @@ bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct u
 	if (g->ops->verify(g->cookie, un->scratch, unit, un->bytes) < 0)
 		return false;
 	COUNT(f, copied_units, 1);
-	store_and_land(f, b, unit, un->bytes);
+	(void)store_and_land(f, b, unit, un->bytes);
 	return true;
 }
 
@@ -451,12 +459,13 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 		n_right = unpack_range(f, un, fe);
 		if (n_right == fe->n) {
 			if (fe->completion)
-				bs_completion_range_ended(fe->completion, false);
+				bs_completion_range_ended(fe->completion, false, fe->store_error);
 			(void)bs_fill_fetch_free(fe);
 			return;
 		}
 		report(f, "unit %u came with wrong bytes, refused", fe->first + n_right);
 	}
+	bs_origin_failed(fe->origin, fe->source);
 	if (fe->lane != BS_LANE_DEMAND)
 		drop_or_promote(f, fe);
 	else if (fe->range.result == 0 && fe->n > 1)
@@ -466,13 +475,20 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 }
 
 /* The next job, demand first; NULL: none. Lock held. */
-static struct job *take_job(struct bs_fill *f)
+static struct job *take_job(struct bs_fill *f, bool *ret_background)
 {
 	for (int lane = 0; lane < BS_LANE_MAX; lane++) {
 		struct bs_list *first = f->queue[lane].next;
 
 		if (bs_list_empty(&f->queue[lane]))
 			continue;
+		/* proving and syncing whole images must leave somebody for readers */
+		if (lane == BS_LANE_BACKGROUND && f->n_background > 0 &&
+		    f->n_background + 1 >= f->o.n_unpackers)
+			continue;
+		if (lane == BS_LANE_BACKGROUND)
+			f->n_background++;
+		*ret_background = lane == BS_LANE_BACKGROUND;
 		bs_list_remove(first);
 		return bs_list_entry(first, struct job, queued);
 	}
@@ -487,14 +503,19 @@ static void *unpacker_main(void *arg)
 	(void)pthread_mutex_lock(&f->lock);
 	while (un.scratch && un.bytes) {
 		struct job *j = NULL;
+		bool background = false;
 
-		while (!f->stop && !(j = take_job(f)))
+		while (!f->stop && !(j = take_job(f, &background)))
 			(void)pthread_cond_wait(&f->work, &f->lock);
 		if (f->stop)
 			break;
 		(void)pthread_mutex_unlock(&f->lock);
-		j->run(j, &un);
+		j->run(j, &un); /* j may be gone now */
 		(void)pthread_mutex_lock(&f->lock);
+		if (background) {
+			f->n_background--;
+			(void)pthread_cond_signal(&f->work);
+		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	if (un.scratch)

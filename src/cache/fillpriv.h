@@ -67,6 +67,7 @@ struct fetch {
 	bool ahead;    /* one of fill.n_ahead */
 	struct bs_blob *other;
 	uint32_t other_unit;
+	int store_error; /* the disk did not take a unit of it */
 };
 
 struct completion {
@@ -76,6 +77,7 @@ struct completion {
 	uint32_t next;	      /* unit to look at; guarded by fill.lock */
 	unsigned int running; /* ranges; guarded by fill.lock */
 	bool finishing;	      /* finish is queued or runs; guarded by fill.lock */
+	int error;	      /* the disk's; ends it; guarded by fill.lock */
 	bool failed;	      /* one did since the last pause; guarded by fill.lock */
 	struct job copy;      /* runs first, before there are ranges */
 	struct job finish;    /* queued when nothing seems to be missing */
@@ -92,6 +94,7 @@ struct bs_fill {
 	pthread_t *unpackers;
 	unsigned int n_started;
 	_Atomic unsigned int n_ahead; /* ranges of ahead.c on their way; grows under lock */
+	unsigned int n_background;    /* jobs of that lane that run now */
 	bool stop;
 	struct {
 		_Atomic uint64_t reads, read_bytes, hits, misses, joined, fetched_units,
@@ -143,6 +146,6 @@ void bs_fill_ahead_learn(const struct fetch *fe);
 /* --- complete.c --------------------------------------------------------------------------- */
 
 /* A background range of c has ended. */
-void bs_completion_range_ended(struct completion *c, bool failed);
+void bs_completion_range_ended(struct completion *c, bool failed, int store_error);
 
 #endif

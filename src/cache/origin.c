@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "net/repo.h"
@@ -18,6 +19,7 @@ struct bs_origin {
 	pthread_mutex_t lock; /* guards repos */
 	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
 	size_t n_repos;
+	_Atomic size_t start; /* turn of the source that worked last */
 	_Atomic uint32_t ahead;
 	_Atomic uint64_t wait_ns; /* the shortest of late */
 };
@@ -57,20 +59,40 @@ struct bs_origin *bs_origin_unref(struct bs_origin *o)
 	return NULL;
 }
 
-void bs_origin_set(struct bs_origin *o, struct bs_repo *const *repos, size_t n)
+static bool has(const struct bs_origin *o, const struct bs_repo *r)
 {
-	struct bs_repo *old[BS_ORIGIN_SOURCES_MAX];
-	size_t n_old;
+	for (size_t i = 0; i < o->n_repos; i++) {
+		if (o->repos[i] == r || strcmp(o->repos[i]->name, r->name) == 0)
+			return true;
+	}
+	return false;
+}
 
-	(void)pthread_mutex_lock(&o->lock);
-	n_old = o->n_repos;
-	memcpy(old, o->repos, n_old * sizeof(*old));
-	o->n_repos = BS_MIN(n, (size_t)BS_ORIGIN_SOURCES_MAX);
-	for (size_t i = 0; i < o->n_repos; i++)
-		o->repos[i] = bs_repo_ref(repos[i]);
-	(void)pthread_mutex_unlock(&o->lock);
-	for (size_t i = 0; i < n_old; i++)
-		(void)bs_repo_unref(old[i]);
+void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct bs_repo *dropped = NULL;
+
+		(void)pthread_mutex_lock(&o->lock);
+		if (!has(o, repos[i])) {
+			if (o->n_repos == BS_ORIGIN_SOURCES_MAX)
+				dropped = o->repos[--o->n_repos];
+			o->repos[o->n_repos++] = bs_repo_ref(repos[i]);
+		}
+		(void)pthread_mutex_unlock(&o->lock);
+		(void)bs_repo_unref(dropped);
+	}
+}
+
+size_t bs_origin_start(const struct bs_origin *o)
+{
+	return atomic_load_explicit(&o->start, memory_order_relaxed);
+}
+
+void bs_origin_failed(struct bs_origin *o, size_t i)
+{
+	/* only the first to notice moves it */
+	(void)atomic_compare_exchange_strong(&o->start, &i, i + 1);
 }
 
 struct bs_repo *bs_origin_pick(struct bs_origin *o, size_t i, size_t *ret_n)

@@ -2,7 +2,7 @@
 /* Copyright the bootseer authors */
 /*
  * Where a blob's data comes from: repositories, best first. Reference-counted and
- * thread-safe; the list can be replaced while reads go on.
+ * thread-safe; the list can grow while reads go on.
  */
 #ifndef BS_CACHE_ORIGIN_H
 #define BS_CACHE_ORIGIN_H
@@ -26,8 +26,18 @@ DEFINE_BS_AUTO(origin, struct bs_origin, bs_origin_unref)
 
 const struct bs_digest *bs_origin_data(const struct bs_origin *o);
 
-/* Takes references of its own, of at most BS_ORIGIN_SOURCES_MAX. */
-void bs_origin_set(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
+/*
+ * Adds those that are not there yet, behind the others, with references of its own; when
+ * there are BS_ORIGIN_SOURCES_MAX, the last one makes room.
+ */
+void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
+
+/*
+ * Which source to ask first: the one that worked last. bs_origin_failed tells that the
+ * one whose turn was i did not.
+ */
+size_t bs_origin_start(const struct bs_origin *o);
+void bs_origin_failed(struct bs_origin *o, size_t i);
 
 /*
  * How many bytes of data to fetch behind a read: what the way to the source carries in

@@ -38,12 +38,17 @@ struct bs_broker {
 int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err)
 {
 	struct bs_broker *b = calloc(1, sizeof(*b));
+	pthread_condattr_t attr;
 
 	if (!b)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	b->sock = sock;
 	(void)pthread_mutex_init(&b->lock, NULL);
-	(void)pthread_cond_init(&b->changed, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr,
+					CLOCK_MONOTONIC); /* clocks that are set hang nobody */
+	(void)pthread_cond_init(&b->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
 	bs_list_init(&b->questions);
 	bs_limit_init(&b->events, 1, 20, bs_clock_ns());
 	*ret = b;
@@ -74,8 +79,9 @@ void bs_broker_completed(struct bs_broker *b, const char *digest)
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_COMPLETED, 0);
+	/* lost, it only means one more lazy mount */
 	if (bs_msg_add_text(&m, BS_TAG_DIGEST, digest) == 0)
-		bs_broker_send(b, &m);
+		(void)bs_msg_send_now(b->sock, &m);
 }
 
 void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err)
@@ -127,7 +133,7 @@ static int ask(struct bs_broker *b, struct bs_msg *m, struct bs_msg *ret, struct
 	int r = 0;
 
 	bs_msg_init(&q.reply, 0, 0);
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
 	(void)pthread_mutex_lock(&b->lock);
 	q.id = m->id = ++b->next_id;

@@ -103,8 +103,16 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 	c->ended = ended;
 	c->cookie = cookie;
 	c->id = id;
+	r = super_watch(s, &c->watch);
+	if (r < 0) {
+		super_kill(&c->process);
+		(void)bs_close(c->process.pidfd);
+		(void)bs_close(c->watch.fd);
+		free(c);
+		return bs_fail_errno(err, r, "watch a child");
+	}
 	bs_list_append(&s->children, &c->all);
-	return super_watch(s, &c->watch);
+	return 0;
 }
 
 void children_expire(struct super *s, uint64_t now_ns)

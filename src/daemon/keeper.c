@@ -139,9 +139,7 @@ static int start_supervisor(const char *config, struct bs_error *err)
 		return r;
 	(void)bs_close(c.pidfd); /* its end of the link tells us when it dies */
 	theirs = bs_close(theirs);
-	r = hand_over(ours);
-	if (r < 0)
-		return bs_fail_errno(err, r, "hand over to a new supervisor");
+	(void)hand_over(ours); /* one that died meanwhile is seen at its end of the link */
 	return bs_take_fd(&ours);
 }
 
@@ -158,10 +156,10 @@ int bs_keeper_main(const char *config, int link)
 			(void)poll(NULL, 0, RESTART_PAUSE_MS);
 		bs_log_warning("the supervisor died, starting another");
 		started = bs_clock_ns();
-		link = start_supervisor(config, &err);
-		if (link < 0) {
-			bs_log_error("%s", bs_error_text(&err));
-			return 1;
+		/* what we hold is worth more than an end: a full process table passes */
+		while ((link = start_supervisor(config, &err)) < 0) {
+			bs_log_error("%s, trying again", bs_error_text(&err));
+			(void)poll(NULL, 0, RESTART_PAUSE_MS);
 		}
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			; /* supervisors that we had started */

@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -28,6 +29,7 @@
 #include "daemon/systemd.h"
 
 #define KEEPER_WAIT_MS 1000
+#define KEEPER_RETRY_NS (2 * BS_NS_PER_S)
 
 static void send_name(struct super *s, enum bs_msg_type type, const char *name, int fd)
 {
@@ -101,16 +103,13 @@ static void put_everything(struct super *s)
 
 static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 {
-	struct bs_error err = BS_ERROR_INIT;
-
 	super_unwatch(s, w);
 	w->fd = bs_close(w->fd);
 	s->keeper_process.pidfd = bs_close(s->keeper_process.pidfd);
 	if (s->stop)
 		return;
 	bs_log_warning("the keeper died, starting another");
-	if (kept_start_keeper(s, &err) < 0)
-		bs_log_error("%s, continuing without a keeper", bs_error_text(&err));
+	kept_tend_keeper(s);
 }
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
@@ -138,6 +137,18 @@ int kept_start_keeper(struct super *s, struct bs_error *err)
 	s->keeper.ready = keeper_gone;
 	put_everything(s);
 	return super_watch(s, &s->keeper);
+}
+
+void kept_tend_keeper(struct super *s)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	if (s->stop || s->keeper.fd >= 0 || bs_clock_ns() < s->keeper_next_ns)
+		return;
+	if (kept_start_keeper(s, &err) == 0)
+		return;
+	s->keeper_next_ns = bs_clock_ns() + KEEPER_RETRY_NS;
+	bs_log_error("%s, continuing without a keeper", bs_error_text(&err));
 }
 
 static void old_worker_gone(struct super *s, struct watch *w, uint32_t events)

@@ -231,6 +231,8 @@ static void grant(struct super *s, struct held_image *i, struct acquirer *a)
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 	} else {
 		clients_send(s, a->client, &m);
+		if (a->client->gone) /* its release may have come before */
+			mounts_release(s, a->container);
 	}
 	acquirer_free(a);
 }
@@ -243,13 +245,21 @@ static void grant_all(struct super *s, struct held_image *i)
 
 static void fail_all(struct super *s, struct held_image *i, int result, const char *text)
 {
+	/* a newer mount could not be made, the one that is there serves as well as before */
+	if (i->mnt >= 0) {
+		bs_log_warning("image %s: %s; its lazy mount goes on", i->digest, text);
+		bs_msg_done(&i->prepare);
+		i->state = IMAGE_MOUNTED;
+		grant_all(s, i);
+		return;
+	}
 	bs_list_for_each(it, &i->waiting) {
 		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
 
 		clients_reply(s, a->client, a->id, result, text);
 		acquirer_free(a);
 	}
-	i->state = i->mnt >= 0 ? IMAGE_MOUNTED : IMAGE_IDLE;
+	i->state = IMAGE_IDLE;
 	bs_msg_done(&i->prepare);
 }
 

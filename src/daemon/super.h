@@ -109,6 +109,7 @@ struct super {
 	int epoll;
 	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
+	uint64_t keeper_next_ns; /* when a keeper that could not be started is tried again */
 	uint32_t next_id;
 	uint64_t starts; /* ACQUIREs so far */
 	bool stop;
@@ -143,6 +144,8 @@ int kept_adopt(struct super *s, int link, struct bs_error *err);
 /* Starts a keeper and gives it everything. */
 int kept_start_keeper(struct super *s, struct bs_error *err);
 void kept_quit_keeper(struct super *s);
+/* Starts a keeper when there is none and its time has come. */
+void kept_tend_keeper(struct super *s);
 
 /* --- workers.c ---------------------------------------------------------------------------------- */
 /* Starts the worker when none runs and its time has come; makes the FUSE connection first. */

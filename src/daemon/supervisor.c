@@ -204,8 +204,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 /* How long nothing can come due: deadlines are seldom and coarse. */
 static int idle_ms(const struct super *s)
 {
-	if (s->worker.fd < 0 || !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) ||
-	    !bs_list_empty(&s->unpacks))
+	if (s->worker.fd < 0 || s->keeper.fd < 0 || !bs_list_empty(&s->children) ||
+	    !bs_list_empty(&s->forwarded) || !bs_list_empty(&s->unpacks))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -219,6 +219,7 @@ static void run(struct super *s)
 		int n;
 
 		workers_tend(s);
+		kept_tend_keeper(s);
 		/* one at a time: what one event frees, a later one of the same round could mean */
 		n = epoll_wait(s->epoll, &ev, 1, idle_ms(s));
 		if (n == 1) {

@@ -5,6 +5,7 @@
 #include "daemon/worker.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -34,7 +35,7 @@
 #include "rootfs/share.h"
 
 #define FUSE_THREADS 4u
-#define PREPARE_THREADS 4u
+#define PREPARE_THREADS 16u /* each may wait for an unreachable source */
 #define JSON_MAX (4u << 20)
 #define SOURCES_MAX 16u
 
@@ -376,6 +377,7 @@ static void raise_limits(void)
 static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
 		   struct bs_error *err)
 {
+	struct pollfd peer = { .fd = control };
 	int r = bs_msg_recv(control, start);
 	uid_t uid;
 	gid_t gid;
@@ -386,7 +388,11 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 	if (r < 0)
 		return r;
 	raise_limits();
-	return bs_sandbox_enter_worker(uid, gid, getppid(), err);
+	r = bs_sandbox_enter_worker(uid, gid, getppid(), err);
+	/* a supervisor that died before we asked to die with it would leave two of us reading */
+	if (r == 0 && poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLERR)))
+		return bs_fail(err, -ESRCH, "the supervisor is gone");
+	return r;
 }
 
 static int start_fill(struct worker *w, struct bs_error *err)

@@ -52,6 +52,13 @@ static void make_fuse(struct super *s)
 
 /* --- requests of the worker ----------------------------------------------------------------- */
 
+/* Answers go by the socket: a worker that takes over asks before it is ready. */
+static void send_answer(struct super *s, struct bs_msg *m)
+{
+	if (s->worker.fd >= 0)
+		(void)bs_msg_send(s->worker.fd, m);
+}
+
 static void answer(struct super *s, uint32_t id, int result, const char *text)
 {
 	bs_automsg m;
@@ -60,7 +67,7 @@ static void answer(struct super *s, uint32_t id, int result, const char *text)
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, (uint64_t)-result);
 	if (text)
 		(void)bs_msg_add_text(&m, BS_TAG_TEXT, text);
-	(void)workers_send(s, &m);
+	send_answer(s, &m);
 }
 
 static void open_layout(struct super *s, const struct bs_msg *m)
@@ -85,7 +92,7 @@ static void open_layout(struct super *s, const struct bs_msg *m)
 	bs_msg_init(&reply, BS_MSG_REPLY, m->id);
 	(void)bs_msg_add_u64(&reply, BS_TAG_RESULT, 0);
 	(void)bs_msg_add_fd(&reply, fd);
-	(void)workers_send(s, &reply);
+	send_answer(s, &reply);
 }
 
 /* The child's words go on to the worker as they are. */
@@ -97,7 +104,7 @@ static void credential_found(struct super *s, struct child *c, struct bs_msg *m)
 	}
 	m->type = BS_MSG_REPLY;
 	m->id = c->id;
-	(void)workers_send(s, m);
+	send_answer(s, m);
 }
 
 static void find_credential(struct super *s, const struct bs_msg *m)

@@ -303,7 +303,7 @@ static int wait_ready(struct bs_blockfs *fs, struct bs_error *err)
 	struct timespec until;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &until);
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += INIT_WAIT_S;
 	(void)pthread_mutex_lock(&fs->lock);
 	while (!fs->ready && r == 0)
@@ -316,13 +316,17 @@ int bs_blockfs_start(const struct bs_blockfs_options *o, struct bs_blockfs **ret
 		     struct bs_error *err)
 {
 	struct bs_blockfs *fs = calloc(1, sizeof(*fs));
+	pthread_condattr_t attr;
 	int r;
 
 	if (!fs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	fs->o = *o;
 	(void)pthread_mutex_init(&fs->lock, NULL);
-	(void)pthread_cond_init(&fs->changed, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&fs->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
 	fs->threads = calloc(o->n_threads, sizeof(*fs->threads));
 	if (!fs->threads) {
 		free(fs);

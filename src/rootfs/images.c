@@ -70,6 +70,7 @@ struct bs_images {
 	pthread_mutex_t
 		preparing[PREPARERS]; /* held over the network; by the digest's first byte */
 	pthread_mutex_t loading;      /* held over the disk */
+	pthread_mutex_t telling;      /* alone: sources and timeline of an image are set */
 };
 
 /* --- the blob's ops: frames of the table ------------------------------------------------ */
@@ -142,12 +143,14 @@ void bs_cached_set_aliases(struct bs_cached *pub, struct bs_alias *list, size_t 
 {
 	struct image *i = (struct image *)pub;
 
-	if (n == 0 || atomic_load(&i->aliases)) {
-		free(list);
-		return;
+	(void)pthread_mutex_lock(&i->of->lock);
+	if (n > 0 && !atomic_load(&i->aliases)) {
+		i->n_aliases = n;
+		atomic_store_explicit(&i->aliases, list, memory_order_release);
+		list = NULL;
 	}
-	i->n_aliases = n;
-	atomic_store_explicit(&i->aliases, list, memory_order_release);
+	(void)pthread_mutex_unlock(&i->of->lock);
+	free(list);
 }
 
 int bs_images_dirfd(const struct bs_images *im)
@@ -250,7 +253,7 @@ static void set_sources(struct image *i, const char *const *sources, size_t n)
 	int n_open = open_sources(i->of, sources, n, repos, &err);
 
 	if (n_open > 0)
-		bs_origin_set(i->pub.origin, repos, (size_t)n_open);
+		bs_origin_add(i->pub.origin, repos, (size_t)n_open);
 	else if (n > 0 && i->of->o.event)
 		i->of->o.event(i->of->o.cookie, bs_error_text(&err));
 	close_sources(repos, n_open);
@@ -463,7 +466,7 @@ static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timel
 
 static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
 {
-	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, false);
+	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, true);
 
 	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
 }
@@ -592,17 +595,34 @@ static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
 					       "bootseer.conf)",
 					       (bs_clock_ns() - start) / BS_NS_PER_S);
 			return r;
-			(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
 		}
+		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
 	}
 }
 
-static void write_sources(struct image *i, const char *const *sources, size_t n)
+/*
+ * Further places of the image's data, behind those that are known: a start may name any
+ * place, and must not take away the one that running containers read from.
+ */
+static void add_sources(struct image *i, const char *const *sources, size_t n)
 {
 	bs_autobuf text = BS_BUF_INIT(SOURCES_MAX);
+	bs_autofree char *known = NULL;
+	bs_autostrv list = { 0 };
+	size_t n_known;
 
-	for (size_t k = 0; k < n; k++)
-		(void)bs_buf_addf(&text, "%s\n", sources[k]);
+	if (bs_read_file_at(i->dirfd, "sources", O_NOFOLLOW, SOURCES_MAX, &known, NULL) == 0)
+		(void)bs_strv_split(&list, known, "\n");
+	n_known = list.n;
+	for (size_t k = 0; k < n; k++) {
+		if (!bs_strv_has(&list, sources[k]) && bs_strv_add(&list, sources[k]) < 0)
+			return;
+	}
+	set_sources(i, sources, n);
+	if (list.n == n_known)
+		return;
+	for (size_t k = 0; k < list.n; k++)
+		(void)bs_buf_addf(&text, "%s\n", list.v[k]);
 	if (!text.error) /* without it a restarted worker waits for the next start to tell */
 		(void)bs_atomicfile_write(i->dirfd, "sources", bs_buf_str(&text), text.len, 0600,
 					  false);
@@ -616,17 +636,10 @@ static int prepare_locked(struct bs_images *im, const struct bs_digest *digest,
 
 	if (r < 0) {
 		r = fetch_any(im, digest, sources, n, deadline, tl, err);
-		if (r < 0)
-			return r;
-		r = get(im, digest, ret, err);
-		if (r < 0)
-			return r;
+		if (r == 0)
+			r = get(im, digest, ret, err);
 	}
-	if (n > 0) {
-		set_sources(*ret, sources, n);
-		write_sources(*ret, sources, n);
-	}
-	return 0;
+	return r;
 }
 
 int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
@@ -636,19 +649,26 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 	const uint64_t start = bs_clock_ns();
 	pthread_mutex_t *lock = &im->preparing[digest->b[0] % PREPARERS];
 	struct image *i;
-	int r;
+	int r = get(im, digest, &i, err);
 
-	(void)pthread_mutex_lock(lock);
-	r = prepare_locked(im, digest, sources, n, start + wait_ns, tl, &i, err);
+	/* what is here does not wait for others that are being fetched */
+	if (r < 0) {
+		(void)pthread_mutex_lock(lock);
+		r = prepare_locked(im, digest, sources, n, start + wait_ns, tl, &i, err);
+		(void)pthread_mutex_unlock(lock);
+	}
 	if (r == 0) {
+		(void)pthread_mutex_lock(&im->telling);
+		if (n > 0)
+			add_sources(i, sources, n);
 		bs_timeline_span(tl, BS_SPAN_PREPARE, start, 0, NULL);
 		if (i->tl.fd < 0) {
 			i->tl.program = tl->program;
 			i->tl.fd = bs_take_fd(&tl->fd);
 		}
+		(void)pthread_mutex_unlock(&im->telling);
 		*ret = &i->pub;
 	}
-	(void)pthread_mutex_unlock(lock);
 	bs_timeline_done(tl);
 	return r;
 }
@@ -768,6 +788,7 @@ int bs_images_new(const struct bs_images_options *o, struct bs_images **ret, str
 	}
 	(void)pthread_mutex_init(&im->lock, NULL);
 	(void)pthread_mutex_init(&im->loading, NULL);
+	(void)pthread_mutex_init(&im->telling, NULL);
 	for (size_t k = 0; k < PREPARERS; k++)
 		(void)pthread_mutex_init(&im->preparing[k], NULL);
 	bs_map_init(&im->by_digest);

@@ -124,6 +124,20 @@ static void a_cut_file_is_not_believed(void **state)
 	bs_blob_free(b);
 }
 
+/* A file that was removed is made anew, all zeros, and none of them may be handed out. */
+static void a_lost_file_is_not_believed(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+
+	store(b, 7);
+	bs_blob_free(b);
+	assert_int_equal(unlinkat(dirfd_, "blob", 0), 0);
+	b = open_blob(1);
+	assert_false(bs_blob_has(b, 7));
+	assert_false(bs_blob_check(b, 7, NULL, unit));
+	bs_blob_free(b);
+}
+
 static void a_complete_blob_is_believed_until_touched(void **state)
 {
 	struct bs_blob *b = open_blob(1);
@@ -177,6 +191,7 @@ int main(void)
 		CASE(the_same_epoch_is_believed_another_is_proven),
 		CASE(a_stale_bit_never_gives_a_wrong_byte),
 		CASE(a_cut_file_is_not_believed),
+		CASE(a_lost_file_is_not_believed),
 		CASE(a_complete_blob_is_believed_until_touched),
 		CASE(strange_files_are_survived),
 	};

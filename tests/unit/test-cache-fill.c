@@ -97,11 +97,12 @@ static struct bs_blob_geometry geometry;
 static char dir[32];
 static int dirfd_;
 static struct fake fakes[2];
-static char name[] = "fake";
+static char source_names[2][8] = { "one", "two" };
 static struct bs_loop *loop;
 static struct bs_fill *fill;
 static struct bs_blob *blob;
 static struct bs_origin *origin;
+static char dead_name[] = "dead";
 static int n_events;
 
 static void *scratch_new(void)
@@ -130,14 +131,15 @@ static int set_up_with(uint64_t read_wait_ns, bool ahead)
 	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
 	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	for (int i = 0; i < 2; i++)
-		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, name }, .model = &model };
+		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, source_names[i] },
+					  .model = &model };
 	n_events = 0;
 	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
 	fo.loop = loop;
 	assert_int_equal(bs_fill_new(&fo, &fill, NULL), 0);
 	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
 	origin = bs_origin_new(&d);
-	bs_origin_set(origin, repos, 2);
+	bs_origin_add(origin, repos, 2);
 	return 0;
 }
 
@@ -231,6 +233,21 @@ static struct bs_fill_stats stats(void)
 	return s;
 }
 
+static int completed; /* 1, or the failure; 0: not yet */
+
+static void note_completed(void *cookie, int result)
+{
+	__atomic_store_n(&completed, result == 0 ? 1 : result, __ATOMIC_RELEASE);
+}
+
+static void wait_completed(void)
+{
+	for (int i = 0; i < 10000 && !__atomic_load_n(&completed, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	assert_int_equal(completed, 1);
+	assert_true(bs_blob_complete(blob));
+}
+
 /* --- the tests -------------------------------------------------------------------------------------- */
 
 static void a_miss_is_fetched_once_and_then_a_hit(void **state)
@@ -283,6 +300,37 @@ static void readers_share_and_never_see_a_fault(void **state)
 	assert_int_equal(stats().failed_reads, 0);
 }
 
+static void a_dead_first_source_is_asked_once(void **state)
+{
+	fakes[0].fail = -EHOSTUNREACH;
+	fakes[0].n_fail = 1000000;
+	completed = 0;
+	assert_int_equal(read_and_check(0, 4096), 0);
+	assert_int_equal(fakes[0].n_reads, 1);
+	assert_int_equal(read_and_check(model.units[50].blob_off, 4096), 0);
+	assert_int_equal(fakes[0].n_reads, 1); /* the second is remembered */
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	wait_completed();
+	assert_int_equal(fakes[0].n_reads, 1);
+}
+
+static void a_new_start_takes_no_source_away(void **state)
+{
+	struct fake dead = { .repo = { &fake_ops, 1000, dead_name },
+			     .fail = -EHOSTUNREACH,
+			     .n_fail = 1000000 };
+	struct bs_repo *repo = &dead.repo;
+	size_t n;
+
+	bs_origin_add(origin, &repo, 1);
+	bs_origin_add(origin, &repo, 1);
+	(void)bs_repo_unref(bs_origin_pick(origin, 0, &n));
+	assert_int_equal(n, 3);
+	run_readers();
+	assert_int_equal(dead.n_reads, 0);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
 static void all_sources_gone_and_back(void **state)
 {
 	fakes[0].fail = fakes[1].fail = -EHOSTUNREACH;
@@ -332,19 +380,18 @@ static void a_full_disk_is_served_from_memory(void **state)
 	assert_int_equal(bs_blob_n_present(blob), 0);
 }
 
-static int completed;
-
-static void note_completed(void *cookie, int result)
+static void a_full_disk_ends_a_completion(void **state)
 {
-	__atomic_store_n(&completed, result == 0 ? 1 : -1, __ATOMIC_RELEASE);
-}
+	bs_autofd int null = open("/dev/full", O_RDWR | O_CLOEXEC);
 
-static void wait_completed(void)
-{
+	assert_true(dup2(null, bs_blob_fd(blob)) >= 0);
+	completed = 0;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
 	for (int i = 0; i < 10000 && !__atomic_load_n(&completed, __ATOMIC_ACQUIRE); i++)
 		usleep(1000);
-	assert_int_equal(completed, 1);
-	assert_true(bs_blob_complete(blob));
+	assert_int_equal(completed, -ENOSPC);
+	/* told once, not fetched again and again */
+	assert_true(fakes[0].n_reads <= 8);
 }
 
 static void the_background_completes_whatever_happens(void **state)
@@ -484,6 +531,9 @@ int main(void)
 		CASE(a_miss_is_fetched_once_and_then_a_hit),
 		CASE(readers_share_and_never_see_a_fault),
 		CASE(all_sources_gone_and_back),
+		CASE(a_dead_first_source_is_asked_once),
+		CASE(a_new_start_takes_no_source_away),
+		CASE(a_full_disk_ends_a_completion),
 		cmocka_unit_test_setup_teardown(a_deadline_ends_a_read_and_the_next_one_heals,
 						set_up_impatient, tear_down),
 		CASE(wrong_bytes_everywhere_fail_that_unit_alone),
