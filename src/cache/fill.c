@@ -104,7 +104,7 @@ void bs_fill_submit(struct fetch *fe)
 	fe->range.done = range_done;
 	fe->range.result = 0;
 	fe->range.retry_after_ns = 0;
-	fe->range.started_ns = 0;
+	__atomic_store_n(&fe->range.started_ns, 0, __ATOMIC_RELAXED);
 	fe->range.text[0] = '\0';
 	if (!r) {
 		fe->range.result = -EHOSTUNREACH;

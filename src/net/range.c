@@ -43,7 +43,7 @@ static int range_head(struct bs_call *c)
 	uint64_t first, last, total;
 
 	rd->rg->answered_ns = bs_clock_ns();
-	rd->rg->got = 0;
+	__atomic_store_n(&rd->rg->got, 0, __ATOMIC_RELAXED);
 	rd->skip = 0;
 	if (c->http.status == 206) {
 		if (!said || bs_header_content_range(said, &first, &last, &total) < 0 ||

@@ -159,8 +159,10 @@ void bs_repo_read(struct bs_repo *r, struct bs_range *rg)
 	rg->text[0] = '\0';
 	rg->impl = NULL;
 	rg->asked_ns = bs_clock_ns();
-	rg->started_ns = rg->answered_ns = 0;
-	rg->got = 0;
+	rg->answered_ns = 0;
+	/* readers of the cache look at these while the range is under way */
+	__atomic_store_n(&rg->started_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&rg->got, 0, __ATOMIC_RELAXED);
 	if (rg->len == 0 || !bs_add_u64(rg->off, rg->len - 1, &end) || end > INT64_MAX) {
 		rg->result = -EINVAL;
 		rg->ended_ns = rg->asked_ns;
