@@ -7,7 +7,7 @@
  *
  * Who may start, per host ("scheme://authority"), with N = connections_per_host and
  * R = N/4 (at least 1) kept for demand:
- *   demand   while fewer than N requests run at the host
+ *   demand   while fewer than N of its own run at the host: others are not in its way
  *   others   while fewer than N at all, fewer than N - R others run at the host, and
  *            fewer than background_parallel others run in all; hot before background
  *   background also waits until its budget of bytes is not overdrawn
@@ -221,10 +221,10 @@ static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_
 	unsigned int n = l->o.connections_per_host, reserve = BS_MAX(n / 4, 1u);
 	unsigned int others = n > reserve ? n - reserve : 1;
 
+	if (lane == BS_LANE_DEMAND)
+		return host->running - host->others < n;
 	if (host->running >= n)
 		return false;
-	if (lane == BS_LANE_DEMAND)
-		return true;
 	if (l->n_others >= l->o.background_parallel || host->others >= others)
 		return false;
 	return lane == BS_LANE_HOT || l->budget >= 0;

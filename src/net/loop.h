@@ -5,9 +5,9 @@
  * requests of the process and kept alive. Other threads queue requests and are
  * called back on this thread.
  *
- * Lanes: queued demand requests start before all others; the others may use at most
- * max_connections_per_host minus a reserve, so that a demand request always finds a
- * free connection at once. An optional rate limits the background lane.
+ * Lanes: a demand request waits only for other demand requests, connections_per_host of
+ * which run at once; the others start while fewer than that run at all, so for a moment
+ * there may be more. An optional rate limits the background lane.
  */
 #ifndef BS_NET_LOOP_H
 #define BS_NET_LOOP_H
