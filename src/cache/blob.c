@@ -311,16 +311,18 @@ int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, ui
 int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes)
 {
 	struct bs_unit u;
+	bool was_there;
 	int r;
 
 	b->g.ops->unit(b->g.cookie, i, &u);
 	r = bs_pwrite_full(b->fd, bytes, u.blob_len, u.blob_off);
 	if (r < 0)
 		return r;
-	if (!set_bit(b->present, i))
+	was_there = set_bit(b->present, i);
+	if (!was_there)
 		atomic_fetch_add(&b->n_present, 1);
 	(void)set_bit(b->proven, i);
-	return 0;
+	return was_there;
 }
 
 uint32_t bs_blob_n_present(struct bs_blob *b)

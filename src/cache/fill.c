@@ -342,15 +342,22 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 /* --- the unpackers
  * ------------------------------------------------------------------------------------ */
 
-/* What the disk says of it; readers are answered anyway. */
-static int store_and_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
+/* What the disk says of it (1: it was there); readers are answered anyway. */
+static int store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes)
 {
 	int r = bs_blob_store(b, unit, bytes);
 
 	if (r < 0)
 		COUNT(f, unstored_units, 1);
-	bs_fill_land(f, b, unit, bytes, 0);
 	return r;
+}
+
+static void count_fetched(struct bs_fill *f, struct bs_blob *b, uint32_t bytes)
+{
+	COUNT(f, fetched_units, 1);
+	COUNT(f, fetched_bytes, bytes);
+	if (f->o.fetched)
+		f->o.fetched(f->o.fetched_cookie, b, bytes);
 }
 
 /* Units of a range that came; how many from the first on were right. */
@@ -378,13 +385,12 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 			COUNT(f, bad_units, 1);
 			return i;
 		}
-		COUNT(f, fetched_units, 1);
-		COUNT(f, fetched_bytes, u.data_len);
-		if (f->o.fetched)
-			f->o.fetched(f->o.fetched_cookie, fe->blob, u.data_len);
-		r = store_and_land(f, fe->blob, unit, un->bytes);
+		r = store(f, fe->blob, unit, un->bytes);
 		if (r < 0)
 			fe->store_error = r;
+		if (r <= 0) /* else another fetch brought it while we proved it */
+			count_fetched(f, fe->blob, u.data_len);
+		bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 		at += u.data_len;
 	}
 	return fe->n;
@@ -397,7 +403,8 @@ bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct u
 	if (g->ops->verify(g->cookie, un->scratch, unit, un->bytes) < 0)
 		return false;
 	COUNT(f, copied_units, 1);
-	(void)store_and_land(f, b, unit, un->bytes);
+	(void)store(f, b, unit, un->bytes);
+	bs_fill_land(f, b, unit, un->bytes, 0);
 	return true;
 }
 
