@@ -185,7 +185,8 @@ pages() {
 }
 
 @test "a demand read never waits behind background completion" {
-	faults_setup 32
+	# room for every burst of readers, so that a wait could only be for another lane
+	faults_setup 32 "fetch connections = 64"
 	faultproxy_set p '{"range": true, "action": "delay", "seconds": 0.05}'
 	faults_attach
 	faults_check 2
