@@ -118,7 +118,7 @@ w" ]'
 	bst_wait 10 eval '[ "$(bpodman exec c cat /written | wc -l)" = 3 ]'
 	run bpodman exec c cat /etc/origin
 	[ "$status" != 0 ]
-	bpodman diff c | grep -q '^A /written'
+	bpodman container diff c | grep -q '^A /written'
 	bpodman commit -q c committed
 	bpodman cp c:/written "$BST_ROOT/copied"
 	[ "$(wc -l <"$BST_ROOT/copied")" = 3 ]
