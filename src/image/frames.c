@@ -117,17 +117,22 @@ int bs_frame_encode(struct bs_framer *f, const void *blocks, uint32_t n_blocks, 
 	return ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall ? -ENOBUFS : -ENOMEM;
 }
 
+int bs_frame_unpack(struct bs_framer *f, const void *data, size_t len, void *out, size_t size)
+{
+	/* one frame of this size and nothing else; only then is out large enough for sure */
+	if (ZSTD_getFrameContentSize(data, len) != size ||
+	    ZSTD_getDictID_fromFrame(data, len) != 0 ||
+	    ZSTD_findFrameCompressedSize(data, len) != len ||
+	    ZSTD_decompressDCtx(f->decompressor, out, size, data, len) != size)
+		return -EBADMSG;
+	return 0;
+}
+
 int bs_frame_decode(struct bs_framer *f, const struct bs_frame *fr, const void *data, void *out)
 {
-	size_t size = (size_t)fr->n_blocks * BS_BLOCK_SIZE;
+	int r = bs_frame_unpack(f, data, fr->len, out, (size_t)fr->n_blocks * BS_BLOCK_SIZE);
 
-	/* one frame of this size and nothing else; only then is out large enough for sure */
-	if (ZSTD_getFrameContentSize(data, fr->len) != size ||
-	    ZSTD_getDictID_fromFrame(data, fr->len) != 0 ||
-	    ZSTD_findFrameCompressedSize(data, fr->len) != fr->len ||
-	    ZSTD_decompressDCtx(f->decompressor, out, size, data, fr->len) != size)
-		return -EBADMSG;
-	return bs_frame_verify(f, fr, out);
+	return r < 0 ? r : bs_frame_verify(f, fr, out);
 }
 
 int bs_frame_verify(struct bs_framer *f, const struct bs_frame *fr, const void *blocks)
@@ -135,5 +140,96 @@ int bs_frame_verify(struct bs_framer *f, const struct bs_frame *fr, const void *
 	struct bs_digest root;
 
 	bs_frame_root(f, blocks, fr->n_blocks, &root);
+	return bs_digest_eq(&root, &fr->root) ? 0 : -EBADMSG;
+}
+
+/* --- proofs of some blocks ------------------------------------------------------------------- */
+
+/* A subtree: blocks first to first + n - 1 of a frame. */
+static uint32_t mask_of(uint32_t first, uint32_t n)
+{
+	return (uint32_t)(((UINT64_C(1) << n) - 1) << first);
+}
+
+/* The largest power of two below n > 1: where RFC 6962 splits. */
+static uint32_t split_of(uint32_t n)
+{
+	return 1u << (31 - (uint32_t)__builtin_clz(n - 1));
+}
+
+static uint32_t count_hashes(uint32_t first, uint32_t n, uint32_t mask)
+{
+	uint32_t left;
+
+	if (!(mask & mask_of(first, n)))
+		return 1;
+	if (n == 1)
+		return 0;
+	left = split_of(n);
+	return count_hashes(first, left, mask) + count_hashes(first + left, n - left, mask);
+}
+
+uint32_t bs_frame_proof_len(uint32_t n_blocks, uint32_t mask)
+{
+	return count_hashes(0, n_blocks, mask);
+}
+
+static struct bs_digest *make_proof(struct bs_framer *f, const struct bs_digest *leaves,
+				    uint32_t first, uint32_t n, uint32_t mask,
+				    struct bs_digest *out)
+{
+	uint32_t left;
+
+	if (!(mask & mask_of(first, n))) {
+		bs_frame_root_of(f, leaves + first, n, out);
+		return out + 1;
+	}
+	if (n == 1)
+		return out;
+	left = split_of(n);
+	out = make_proof(f, leaves, first, left, mask, out);
+	return make_proof(f, leaves, first + left, n - left, mask, out);
+}
+
+void bs_frame_proof_make(struct bs_framer *f, const struct bs_digest *leaves, uint32_t n_blocks,
+			 uint32_t mask, struct bs_digest *ret)
+{
+	(void)make_proof(f, leaves, 0, n_blocks, mask, ret);
+}
+
+/* What a proof is checked with. */
+struct proof {
+	const struct bs_digest *leaves;
+	uint32_t mask;
+	const struct bs_digest *next; /* hash that is not used yet */
+};
+
+static void prove_subtree(struct bs_framer *f, struct proof *p, uint32_t first, uint32_t n,
+			  struct bs_digest *ret)
+{
+	struct bs_digest left, right;
+	uint32_t n_left;
+
+	if (!(p->mask & mask_of(first, n))) {
+		*ret = *p->next++;
+		return;
+	}
+	if (n == 1) {
+		*ret = p->leaves[first];
+		return;
+	}
+	n_left = split_of(n);
+	prove_subtree(f, p, first, n_left, &left);
+	prove_subtree(f, p, first + n_left, n - n_left, &right);
+	hash_node(f, &left, &right, ret);
+}
+
+int bs_frame_proof_check(struct bs_framer *f, const struct bs_frame *fr, uint32_t mask,
+			 const struct bs_digest *leaves, const struct bs_digest *proof)
+{
+	struct proof p = { .leaves = leaves, .mask = mask, .next = proof };
+	struct bs_digest root;
+
+	prove_subtree(f, &p, 0, fr->n_blocks, &root);
 	return bs_digest_eq(&root, &fr->root) ? 0 : -EBADMSG;
 }

@@ -36,9 +36,15 @@ void bs_frame_root_of(struct bs_framer *f, const struct bs_digest *leaves, uint3
 void bs_frame_root(struct bs_framer *f, const void *blocks, uint32_t n_blocks,
 		   struct bs_digest *ret);
 
-/* Compresses into out (BS_FRAME_DATA_MAX bytes are always enough); the length, or -errno. */
+/*
+ * Compresses any number of blocks into out (for those of one frame BS_FRAME_DATA_MAX
+ * bytes are always enough); the length, or -errno.
+ */
 int bs_frame_encode(struct bs_framer *f, const void *blocks, uint32_t n_blocks, void *out,
 		    size_t cap);
+
+/* Decompresses what is one Zstandard frame of size bytes and nothing else; -EBADMSG. */
+int bs_frame_unpack(struct bs_framer *f, const void *data, size_t len, void *out, size_t size);
 
 /*
  * Decompresses data (fr->len bytes) into out (fr->n_blocks * 4096 bytes) and proves
@@ -48,5 +54,18 @@ int bs_frame_decode(struct bs_framer *f, const struct bs_frame *fr, const void *
 
 /* Proves uncompressed blocks: 0 or -EBADMSG. */
 int bs_frame_verify(struct bs_framer *f, const struct bs_frame *fr, const void *blocks);
+
+/*
+ * The proof of some blocks of a frame: which of its n_blocks there are says mask (bit 0:
+ * the first; at least one). Its hashes are the roots of the largest subtrees without any
+ * of them, from left to right (bootseer-hot(5), "Segment").
+ */
+uint32_t bs_frame_proof_len(uint32_t n_blocks, uint32_t mask); /* how many, at most 31 */
+/* Makes it from all leaves of the frame. */
+void bs_frame_proof_make(struct bs_framer *f, const struct bs_digest *leaves, uint32_t n_blocks,
+			 uint32_t mask, struct bs_digest *ret);
+/* Checks it: leaves has that of each block of mask at its place. 0 or -EBADMSG. */
+int bs_frame_proof_check(struct bs_framer *f, const struct bs_frame *fr, uint32_t mask,
+			 const struct bs_digest *leaves, const struct bs_digest *proof);
 
 #endif

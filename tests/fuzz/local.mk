@@ -39,6 +39,11 @@ tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
 tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-hotpack
+tests_fuzz_fuzz_hotpack_SOURCES = %D%/fuzz-hotpack.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hotpack_LDADD = $(HOT_LIBS)
+tests_fuzz_fuzz_hotpack_LDFLAGS = $(FUZZ_LINK)
+
 ALL_FUZZERS += %D%/fuzz-json
 tests_fuzz_fuzz_json_SOURCES = %D%/fuzz-json.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_json_LDADD = $(BASE_LIBS)
@@ -68,6 +73,11 @@ ALL_FUZZERS += %D%/fuzz-msg
 tests_fuzz_fuzz_msg_SOURCES = %D%/fuzz-msg.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_msg_LDADD = $(CTL_LIBS)
 tests_fuzz_fuzz_msg_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-profile
+tests_fuzz_fuzz_profile_SOURCES = %D%/fuzz-profile.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_profile_LDADD = $(HOT_LIBS)
+tests_fuzz_fuzz_profile_LDFLAGS = $(FUZZ_LINK)
 
 ALL_FUZZERS += %D%/fuzz-ref
 tests_fuzz_fuzz_ref_SOURCES = %D%/fuzz-ref.c $(FUZZ_DRIVER)

@@ -30,6 +30,14 @@ UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-pack
+tests_unit_test_hot_pack_SOURCES = %D%/test-hot-pack.c %D%/unit.h
+tests_unit_test_hot_pack_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hot-profile
+tests_unit_test_hot_profile_SOURCES = %D%/test-hot-profile.c %D%/unit.h
+tests_unit_test_hot_profile_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)

@@ -313,6 +313,57 @@ static void a_table_that_lies_is_refused(void **state)
 
 #define FRAMES_TEST(t) cmocka_unit_test_setup_teardown(t, new_framer, free_framer)
 
+/* All masks of small frames, and many of the largest: right hashes prove, others do not. */
+static void some_blocks_are_proven(void **state)
+{
+	struct bs_digest leaves[BS_FRAME_BLOCKS_MAX], some[BS_FRAME_BLOCKS_MAX],
+		proof[BS_FRAME_BLOCKS_MAX];
+	uint32_t x = 1;
+
+	for (uint32_t n = 1; n <= BS_FRAME_BLOCKS_MAX; n++) {
+		struct bs_frame fr = { .n_blocks = n };
+		uint64_t all = (UINT64_C(1) << n) - 1;
+
+		reference_root(blocks, n, &fr.root);
+		bs_frame_leaves(f, blocks, n, leaves);
+		for (uint32_t k = 1; k <= BS_MIN(all, (uint64_t)300); k++) {
+			uint32_t mask = n <= 8 ? k : 0, n_hashes, which;
+
+			while (mask == 0) {
+				x = x * 1664525 + 1013904223;
+				mask = (x ^ x >> 13) & (uint32_t)all;
+			}
+			n_hashes = bs_frame_proof_len(n, mask);
+			assert_true(n_hashes <= BS_FRAME_BLOCKS_MAX - 1);
+			assert_int_equal(n_hashes == 0, mask == all);
+			bs_frame_proof_make(f, leaves, n, mask, proof);
+			memset(some, 0xee, sizeof(some));
+			for (uint32_t i = 0; i < n; i++) {
+				if (mask >> i & 1)
+					some[i] = leaves[i];
+			}
+			assert_int_equal(bs_frame_proof_check(f, &fr, mask, some, proof), 0);
+			which = (uint32_t)__builtin_ctz(mask);
+			some[which].b[31] ^= 1;
+			assert_int_equal(bs_frame_proof_check(f, &fr, mask, some, proof), -EBADMSG);
+			some[which].b[31] ^= 1;
+			if (n_hashes == 0)
+				continue;
+			proof[x % n_hashes].b[0] ^= 1;
+			assert_int_equal(bs_frame_proof_check(f, &fr, mask, some, proof), -EBADMSG);
+		}
+	}
+}
+
+static void one_block_takes_five_hashes(void **state)
+{
+	for (uint32_t i = 0; i < 32; i++)
+		assert_int_equal(bs_frame_proof_len(32, 1u << i), 5);
+	assert_int_equal(bs_frame_proof_len(32, 0xffff), 1);
+	assert_int_equal(bs_frame_proof_len(1, 1), 0);
+	assert_int_equal(bs_frame_proof_len(3, 4), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +372,8 @@ int main(void)
 		FRAMES_TEST(content_that_does_not_compress_fits),
 		FRAMES_TEST(every_changed_byte_is_seen),
 		FRAMES_TEST(only_one_frame_of_the_right_size_is_decoded),
+		FRAMES_TEST(some_blocks_are_proven),
+		UNIT_TEST(one_block_takes_five_hashes),
 		UNIT_TEST(a_table_comes_back),
 		UNIT_TEST(a_table_may_be_empty),
 		UNIT_TEST(frames_out_of_range_are_not_written),

@@ -1,0 +1,8 @@
+noinst_LIBRARIES += src/hot/libhot.a
+src_hot_libhot_a_SOURCES = \
+	%D%/format.h \
+	%D%/pack.c %D%/pack.h \
+	%D%/packwrite.c \
+	%D%/profile.c %D%/profile.h \
+	%D%/proof.c %D%/proof.h
+HOT_LIBS = src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS)
