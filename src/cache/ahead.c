@@ -62,7 +62,7 @@ static struct fetch *next_fetch(struct bs_fill *f, struct bs_blob *b, struct bs_
 	uint32_t first, n = 0;
 
 	(void)pthread_mutex_lock(&f->lock);
-	if (f->n_ahead < RANGES)
+	if (f->n_ahead < RANGES && !bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
 		n = find_run(f, b, from, step, bytes, &first);
 	if (n > 0)
 		fe = bs_fill_fetch_new(f, b, o, first, n, BS_LANE_HOT);

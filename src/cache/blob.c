@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/jsonw.h"
+#include "cache/blocks.h"
 
 #define STATE_MAX 4096u
 
@@ -33,6 +34,8 @@ struct bs_blob {
 	size_t map_bytes;
 	_Atomic uint32_t n_present;
 	_Atomic bool complete;
+	struct bs_blocks blocks;
+	bool blocks_open;
 };
 
 /* What identifies a file whose content has not been touched since it was synced. */
@@ -210,6 +213,10 @@ static int open_files(struct bs_blob *b, struct bs_error *err)
 		for (size_t i = 0; i < n_words(b); i++)
 			b->proven[i] = b->present[i];
 	}
+	r = bs_blocks_open(&b->blocks, b->dirfd, bs_div_up(b->g.bytes, BS_BLOCK_BYTES), same_epoch);
+	if (r < 0)
+		return bs_fail_errno(err, r, "open cache file 'blocks'");
+	b->blocks_open = true;
 	if (!same_epoch && !b->complete) {
 		r = write_state(b, NULL);
 		if (r < 0)
@@ -245,6 +252,8 @@ struct bs_blob *bs_blob_free(struct bs_blob *b)
 		return NULL;
 	if (b->map)
 		(void)munmap(b->map, b->map_bytes);
+	if (b->blocks_open)
+		bs_blocks_done(&b->blocks);
 	free(b->heap);
 	(void)bs_close(b->fd);
 	(void)bs_close(b->dirfd);
@@ -271,6 +280,10 @@ bool bs_blob_has(struct bs_blob *b, uint32_t i)
 
 static void forget(struct bs_blob *b, uint32_t i)
 {
+	struct bs_unit u;
+
+	b->g.ops->unit(b->g.cookie, i, &u);
+	bs_blocks_clear(&b->blocks, u.blob_off / BS_BLOCK_BYTES, u.blob_len / BS_BLOCK_BYTES);
 	(void)clear_bit(b->proven, i);
 	if (clear_bit(b->present, i))
 		atomic_fetch_sub(&b->n_present, 1);
@@ -298,14 +311,78 @@ bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
 	return bs_blob_has(b, i) || bs_blob_prove(b, i, scratch, buf) == 1;
 }
 
-int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, uint32_t len)
+/* Calls each for the piece of every unit that the range touches, until it says false. */
+static bool for_pieces(struct bs_blob *b, uint64_t off, uint64_t len,
+		       bool (*each)(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len))
 {
-	ssize_t n = bs_pread_full(b->fd, buf, len, blob_off);
+	const uint64_t end = off + len;
+	uint32_t i = b->g.ops->find(b->g.cookie, off);
+	struct bs_unit u;
 
-	if (n == (ssize_t)len)
+	for (; off < end; off = u.blob_off + u.blob_len, i++) {
+		b->g.ops->unit(b->g.cookie, i, &u);
+		if (!each(b, i, off, BS_MIN(end, u.blob_off + u.blob_len) - off))
+			return false;
+	}
+	return true;
+}
+
+static bool has_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len)
+{
+	uint64_t first = off / BS_BLOCK_BYTES;
+
+	return bs_blob_has(b, i) ||
+	       bs_blocks_have(&b->blocks, first, bs_div_up(off + len, BS_BLOCK_BYTES) - first);
+}
+
+bool bs_blob_has_range(struct bs_blob *b, uint64_t off, uint64_t len)
+{
+	return for_pieces(b, off, len, has_piece);
+}
+
+static bool forget_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len)
+{
+	forget(b, i);
+	return true;
+}
+
+int bs_blob_read_range(struct bs_blob *b, uint64_t off, void *buf, uint32_t len)
+{
+	if (!bs_blob_has_range(b, off, len))
+		return -ENODATA;
+	if (bs_pread_full(b->fd, buf, len, off) == (ssize_t)len)
 		return 0;
-	forget(b, i); /* the file was cut, or the disk is broken: fetch it again */
+	(void)for_pieces(b, off, len, forget_piece); /* the file was cut, or the disk is broken */
 	return -ENODATA;
+}
+
+static bool promote_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len)
+{
+	struct bs_unit u;
+
+	b->g.ops->unit(b->g.cookie, i, &u);
+	if (bs_blocks_have(&b->blocks, u.blob_off / BS_BLOCK_BYTES, u.blob_len / BS_BLOCK_BYTES)) {
+		if (!set_bit(b->present, i))
+			atomic_fetch_add(&b->n_present, 1);
+		(void)set_bit(b->proven, i);
+	}
+	return true;
+}
+
+int bs_blob_store_blocks(struct bs_blob *b, uint64_t first, uint32_t n, const void *bytes)
+{
+	const uint64_t off = first * BS_BLOCK_BYTES, len = (uint64_t)n * BS_BLOCK_BYTES;
+	int r;
+
+	if (bs_blob_has_range(b, off, len))
+		return 1;
+	r = bs_pwrite_full(b->fd, bytes, len, off);
+	if (r >= 0)
+		r = bs_blocks_set(&b->blocks, first, n);
+	if (r < 0)
+		return r;
+	(void)for_pieces(b, off, len, promote_piece);
+	return 0;
 }
 
 int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes)

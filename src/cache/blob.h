@@ -10,6 +10,7 @@
  *   blob     sparse, of the blob's full size
  *   present  a bitmap, one bit a unit, mapped shared: a bit is set after the unit's
  *            bytes were written, so it survives the death of the process
+ *   blocks   the same for single blocks (4 KiB), see blocks.h
  *   state    JSON: "epoch" under which present was kept, and, once complete and
  *            synced, the identity of blob (inode, size, mtime, ctime)
  *
@@ -87,8 +88,23 @@ bool bs_blob_check(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
  */
 int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
 
-/* Reads len bytes of a unit that bs_blob_has; less than all is -ENODATA and forgets the unit. */
-int bs_blob_read(struct bs_blob *b, uint32_t i, uint64_t blob_off, void *buf, uint32_t len);
+/*
+ * Whether every byte of the range is there and proven: of whole units, or of blocks that
+ * came alone. Cheap; never blocks.
+ */
+bool bs_blob_has_range(struct bs_blob *b, uint64_t off, uint64_t len);
+
+/*
+ * Reads a range within the blob: 0; -ENODATA: not all of it is there. What should be
+ * and cannot be read whole is forgotten.
+ */
+int bs_blob_read_range(struct bs_blob *b, uint64_t off, void *buf, uint32_t len);
+
+/*
+ * Stores n proven blocks from first on; whatever units they complete are there then.
+ * 0, 1: all was there, or as bs_blob_store.
+ */
+int bs_blob_store_blocks(struct bs_blob *b, uint64_t first, uint32_t n, const void *bytes);
 
 /* Stores a unit's proven bytes: 0, or 1 when it was there (another was quicker). -ENOSPC and the like: it is then simply not there. */
 int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes);

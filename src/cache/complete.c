@@ -156,7 +156,7 @@ static bool copy_unit(struct completion *c, uint32_t i, struct unpacker *un)
 	    !bs_blob_check(other, k, un->scratch, un->bytes))
 		return false;
 	bs_fill_unit(other, k, &u);
-	return bs_blob_read(other, k, u.blob_off, un->bytes, u.blob_len) == 0 &&
+	return bs_blob_read_range(other, u.blob_off, un->bytes, u.blob_len) == 0 &&
 	       bs_fill_store(c->fill, c->blob, i, un);
 }
 

@@ -194,6 +194,85 @@ void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const voi
 	}
 }
 
+/* Those of the flight's waiters whose pieces are there, moved to ready. Lock held. */
+static void pick_ready(struct flight *fl, struct bs_list *ready)
+{
+	bs_list_for_each(it, &fl->waiters) {
+		struct bs_read *rd = bs_list_entry(it, struct waiter, in_flight)->read;
+		struct piece p = bs_fill_piece(rd, (uint32_t)fl->key.unit);
+
+		if (!bs_blob_has_range(rd->blob, p.off, p.len))
+			continue;
+		bs_list_remove(it);
+		bs_list_append(ready, it);
+	}
+}
+
+/* A demand fetch for those who waited for a stream in vain; NULL: they need none. Lock held. */
+static struct fetch *fetch_instead(struct bs_fill *f, struct flight *fl, bool *ret_no_memory)
+{
+	struct bs_read *first = NULL;
+	struct fetch *fe;
+
+	*ret_no_memory = false;
+	bs_list_for_each(it, &fl->waiters) {
+		struct bs_read *rd = bs_list_entry(it, struct waiter, in_flight)->read;
+		struct piece p = bs_fill_piece(rd, (uint32_t)fl->key.unit);
+
+		if (!first && !bs_fill_is_coming(f, rd->blob, p.off, p.len))
+			first = rd;
+	}
+	if (!first)
+		return NULL;
+	fl->coming = false;
+	fe = bs_fill_fetch_new(f, first->blob, first->origin, (uint32_t)fl->key.unit, 1,
+			       BS_LANE_DEMAND);
+	*ret_no_memory = !fe;
+	return fe;
+}
+
+/* The bytes of those who were found ready; who cannot be given them after all waits again. */
+static void give(struct bs_fill *f, uint32_t unit, struct bs_list *ready)
+{
+	bs_list_for_each(it, ready) {
+		struct waiter *w = bs_list_entry(it, struct waiter, in_flight);
+		struct bs_read *rd = w->read;
+		struct piece p = bs_fill_piece(rd, unit);
+
+		bs_list_remove(it);
+		if (bs_blob_read_range(rd->blob, p.off, p.buf, p.len) == 0)
+			bs_fill_read_part(f, rd, 1, 0);
+		else
+			bs_fill_wait(f, w, unit);
+	}
+}
+
+void bs_fill_settle(struct bs_fill *f, struct bs_blob *b, uint32_t unit)
+{
+	struct fetch *fe = NULL;
+	bool no_memory = false;
+	struct bs_list ready;
+	struct flight *fl;
+
+	bs_list_init(&ready);
+	(void)pthread_mutex_lock(&f->lock);
+	fl = bs_fill_flight(f, b, unit, false);
+	if (fl)
+		pick_ready(fl, &ready);
+	if (fl && fl->coming && bs_list_empty(&fl->waiters)) {
+		(void)bs_map_remove(&f->flights, &fl->key, sizeof(fl->key));
+		free(fl);
+	} else if (fl && fl->coming) {
+		fe = fetch_instead(f, fl, &no_memory);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	give(f, unit, &ready);
+	if (fe)
+		bs_fill_submit(fe);
+	if (no_memory)
+		bs_fill_land(f, b, unit, NULL, -ENOMEM);
+}
+
 /* --- failures
  * -------------------------------------------------------------------------------------- */
 
@@ -374,7 +453,7 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 		bs_fill_unit(fe->blob, unit, &u);
 		if (bs_blob_has(fe->blob, unit)) {
 			/* another fetch was quicker; a waiter may have come since */
-			if (bs_blob_read(fe->blob, unit, u.blob_off, un->bytes, u.blob_len) == 0) {
+			if (bs_blob_read_range(fe->blob, u.blob_off, un->bytes, u.blob_len) == 0) {
 				bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 				at += u.data_len;
 				continue;
@@ -414,7 +493,7 @@ static void unpack_local(struct bs_fill *f, struct unpacker *un, struct fetch *f
 	struct bs_unit u;
 
 	bs_fill_unit(fe->other, fe->other_unit, &u);
-	if (bs_blob_read(fe->other, fe->other_unit, u.blob_off, un->bytes, u.blob_len) == 0 &&
+	if (bs_blob_read_range(fe->other, u.blob_off, un->bytes, u.blob_len) == 0 &&
 	    bs_fill_store(f, fe->blob, fe->first, un)) {
 		(void)bs_fill_fetch_free(fe);
 		return;
@@ -528,6 +607,7 @@ static void *unpacker_main(void *arg)
 	if (un.scratch)
 		f->o.scratch_free(un.scratch);
 	free(un.bytes);
+	free(un.segment);
 	return NULL;
 }
 
@@ -543,6 +623,7 @@ int bs_fill_new(const struct bs_fill_options *o, struct bs_fill **ret, struct bs
 	(void)pthread_mutex_init(&f->lock, NULL);
 	(void)pthread_cond_init(&f->work, NULL);
 	bs_map_init(&f->flights);
+	bs_list_init(&f->streams);
 	for (int lane = 0; lane < BS_LANE_MAX; lane++)
 		bs_list_init(&f->queue[lane]);
 	f->unpackers = calloc(o->n_unpackers, sizeof(*f->unpackers));
@@ -595,5 +676,9 @@ void bs_fill_stats(struct bs_fill *f, struct bs_fill_stats *ret)
 		.first_read_ns = f->stats.first_read_ns,
 		.first_frame_ns = f->stats.first_frame_ns,
 		.last_frame_ns = f->stats.last_frame_ns,
+		.streamed_bytes = f->stats.streamed_bytes,
+		.streamed_blocks = f->stats.streamed_blocks,
+		.stream_waits = f->stats.stream_waits,
+		.bad_segments = f->stats.bad_segments,
 	};
 }

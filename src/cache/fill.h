@@ -97,6 +97,9 @@ struct bs_fill_stats {
 	uint64_t unstored_units;	       /* served from memory, the disk did not take them */
 	uint64_t retries, failed_reads;
 	uint64_t first_read_ns, first_frame_ns, last_frame_ns;
+	uint64_t streamed_bytes, streamed_blocks; /* of hot packs: that came, and were of use */
+	uint64_t stream_waits;			  /* pieces of reads that waited for one */
+	uint64_t bad_segments;			  /* of hot packs, refused */
 };
 void bs_fill_stats(struct bs_fill *f, struct bs_fill_stats *ret);
 

@@ -2,7 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
- * fillread.c (reads), ahead.c (what follows them) and complete.c (the background lane). The picture and the rules are
+ * fillread.c (reads), ahead.c (what follows
+ * them), stream.c (hot packs) and complete.c (the background lane). The picture and the rules are
  * in fill.h.
  */
 #ifndef BS_CACHE_FILLPRIV_H
@@ -23,6 +24,7 @@
 struct unpacker {
 	void *scratch; /* what the blob's ops want */
 	void *bytes;   /* one unit */
+	void *segment; /* one of a stream; NULL until there is one */
 };
 
 /* Work for an unpacker, in fill.queue[lane]. */
@@ -47,6 +49,7 @@ struct flight {
 	struct flight_key key;
 	struct bs_list waiters;
 	struct fetch *by; /* of another lane, that will bring it; NULL: a demand fetch does */
+	bool coming;	  /* no fetch at all: a stream brings what the waiters want */
 };
 
 /* A range of units asked of one source. Owned by whoever runs it: loop, queue, unpacker. */
@@ -91,6 +94,7 @@ struct bs_fill {
 	pthread_cond_t work;
 	struct bs_map flights;
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
+	struct bs_list streams;		   /* of stream.c */
 	pthread_t *unpackers;
 	unsigned int n_started;
 	_Atomic unsigned int n_ahead; /* ranges of ahead.c on their way; grows under lock */
@@ -99,7 +103,8 @@ struct bs_fill {
 	struct {
 		_Atomic uint64_t reads, read_bytes, hits, misses, joined, fetched_units,
 			fetched_bytes, copied_units, bad_units, unstored_units, retries,
-			failed_reads, first_read_ns, first_frame_ns, last_frame_ns;
+			failed_reads, first_read_ns, first_frame_ns, last_frame_ns, streamed_bytes,
+			streamed_blocks, stream_waits, bad_segments;
 	} stats;
 };
 
@@ -123,6 +128,12 @@ void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const voi
  */
 bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
 
+/*
+ * Blocks of a unit have come alone, or will not come: who has all that he waits for is
+ * answered; for the rest a demand fetch is sent, unless something is on its way.
+ */
+void bs_fill_settle(struct bs_fill *f, struct bs_blob *b, uint32_t unit);
+
 /* n parts of a read are done; the last one calls its owner. */
 void bs_fill_read_part(struct bs_fill *f, struct bs_read *rd, unsigned int n, int result);
 
@@ -134,6 +145,25 @@ void bs_fill_submit(struct fetch *fe);
 
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
+
+/* --- stream.c ------------------------------------------------------------------------------ */
+
+/* Whether a stream brings all of the range that is not there, soon; some of it at least. Lock held. */
+bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len);
+/* Whether any stream of the blob runs. Lock held. */
+bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b);
+
+/* --- fillread.c ----------------------------------------------------------------------------- */
+
+/* The piece of a read that lies in a unit. */
+struct piece {
+	uint64_t off; /* in the blob */
+	uint32_t len;
+	char *buf;
+};
+struct piece bs_fill_piece(const struct bs_read *rd, uint32_t unit);
+/* The waiter, which is in no flight, waits for the unit (again); a fetch is sent if it needs one. */
+void bs_fill_wait(struct bs_fill *f, struct waiter *w, uint32_t unit);
 
 /* --- ahead.c ------------------------------------------------------------------------------ */
 

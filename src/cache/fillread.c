@@ -14,20 +14,29 @@
 struct need {
 	uint32_t unit;
 	bool fetch; /* nobody brings it yet, or not soon */
+	bool there; /* it came in between */
 };
 
-static bool read_cached(struct bs_read *rd, uint32_t unit, void *scratch, void *unit_buf)
+struct piece bs_fill_piece(const struct bs_read *rd, uint32_t unit)
 {
 	uint64_t from, to;
 	struct bs_unit u;
 
-	if (!bs_blob_check(rd->blob, unit, scratch, unit_buf))
-		return false;
 	bs_fill_unit(rd->blob, unit, &u);
 	from = BS_MAX(rd->off, u.blob_off);
 	to = BS_MIN(rd->off + rd->len, u.blob_off + u.blob_len);
-	return bs_blob_read(rd->blob, unit, from, (char *)rd->buf + (from - rd->off),
-			    (uint32_t)(to - from)) == 0;
+	return (struct piece){ from, (uint32_t)(to - from), (char *)rd->buf + (from - rd->off) };
+}
+
+static bool read_cached(struct bs_read *rd, uint32_t unit, void *scratch, void *unit_buf)
+{
+	struct piece p = bs_fill_piece(rd, unit);
+
+	if (bs_blob_read_range(rd->blob, p.off, p.buf, p.len) == 0)
+		return true;
+	/* it may be there, but has to be proven first */
+	return bs_blob_check(rd->blob, unit, scratch, unit_buf) &&
+	       bs_blob_read_range(rd->blob, p.off, p.buf, p.len) == 0;
 }
 
 /*
@@ -42,38 +51,81 @@ static bool is_near(const struct fetch *by)
 }
 
 /*
- * Joins or makes the flight of each needed unit. Units that landed since are marked by
- * unit = UINT32_MAX. Returns how many waiters were set up, or -ENOMEM.
+ * Lets the waiter wait for the unit: 1 when it needs a fetch, 0 when something is on its
+ * way, -ENOMEM. Lock held.
  */
-static int join_flights(struct bs_fill *f, struct bs_read *rd, struct need *needs, uint32_t n)
+static int join(struct bs_fill *f, struct waiter *w, uint32_t unit)
+{
+	const struct piece p = bs_fill_piece(w->read, unit);
+	struct bs_blob *b = w->read->blob;
+	struct flight *fl = bs_fill_flight(f, b, unit, false);
+	bool fetch, coming;
+
+	if (fl) {
+		COUNT(f, joined, 1);
+		coming = fl->coming && bs_fill_is_coming(f, b, p.off, p.len);
+		fetch = fl->coming ? !coming : !is_near(fl->by);
+		if (fetch)
+			fl->by = NULL;
+	} else {
+		fl = bs_fill_flight(f, b, unit, true);
+		if (!fl)
+			return -ENOMEM;
+		coming = bs_fill_is_coming(f, b, p.off, p.len);
+		fetch = !coming;
+	}
+	fl->coming = coming;
+	if (coming)
+		COUNT(f, stream_waits, 1);
+	bs_list_append(&fl->waiters, &w->in_flight);
+	return fetch;
+}
+
+/* Joins or makes the flight of each needed unit. Returns how many waiters were set up. */
+static unsigned int join_flights(struct bs_fill *f, struct bs_read *rd, struct need *needs,
+				 uint32_t n)
 {
 	struct waiter *waiters = rd->waiters;
-	int joined = 0;
+	unsigned int joined = 0;
 
 	(void)pthread_mutex_lock(&f->lock);
 	for (uint32_t i = 0; i < n; i++) {
-		struct flight *fl = bs_fill_flight(f, rd->blob, needs[i].unit, false);
+		struct piece p = bs_fill_piece(rd, needs[i].unit);
+		int r;
 
-		if (fl) {
-			COUNT(f, joined, 1);
-			needs[i].fetch = !is_near(fl->by);
-			if (needs[i].fetch)
-				fl->by = NULL;
-		} else {
-			fl = bs_fill_flight(f, rd->blob, needs[i].unit, true);
-			needs[i].fetch = true;
-		}
-		if (!fl) {
-			needs[i].fetch = false;
-			__atomic_store_n(&rd->result, -ENOMEM, __ATOMIC_RELAXED);
+		needs[i].there = bs_blob_has_range(rd->blob, p.off, p.len);
+		if (needs[i].there)
+			continue;
+		waiters[joined].read = rd;
+		r = join(f, &waiters[joined], needs[i].unit);
+		if (r < 0) {
+			__atomic_store_n(&rd->result, r, __ATOMIC_RELAXED);
 			continue;
 		}
-		waiters[joined].read = rd;
-		bs_list_append(&fl->waiters, &waiters[joined].in_flight);
+		needs[i].fetch = r;
 		joined++;
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	return joined;
+}
+
+void bs_fill_wait(struct bs_fill *f, struct waiter *w, uint32_t unit)
+{
+	struct bs_read *rd = w->read;
+	struct fetch *fe = NULL;
+	int r;
+
+	(void)pthread_mutex_lock(&f->lock);
+	r = join(f, w, unit);
+	if (r > 0)
+		fe = bs_fill_fetch_new(f, rd->blob, rd->origin, unit, 1, BS_LANE_DEMAND);
+	(void)pthread_mutex_unlock(&f->lock);
+	if (fe)
+		bs_fill_submit(fe);
+	else if (r > 0)
+		bs_fill_land(f, rd->blob, unit, NULL, -ENOMEM);
+	else if (r < 0)
+		bs_fill_read_part(f, rd, 1, r);
 }
 
 static bool start_local(struct bs_fill *f, struct bs_read *rd, uint32_t unit, void *scratch,
@@ -131,13 +183,33 @@ static void start_fetches(struct bs_fill *f, struct bs_read *rd, struct need *ne
 	}
 }
 
+/* What came between the first look and the second; who cannot read it after all waits. */
+static void read_there(struct bs_fill *f, struct bs_read *rd, const struct need *needs, uint32_t n,
+		       unsigned int joined)
+{
+	struct waiter *waiters = rd->waiters;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct piece p = bs_fill_piece(rd, needs[i].unit);
+
+		if (!needs[i].there)
+			continue;
+		if (bs_blob_read_range(rd->blob, p.off, p.buf, p.len) == 0) {
+			bs_fill_read_part(f, rd, 1, 0);
+			continue;
+		}
+		waiters[joined].read = rd;
+		bs_fill_wait(f, &waiters[joined++], needs[i].unit);
+	}
+}
+
 /* The slow part of a read: n units from first on, of which some are not there. */
 static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, uint32_t n,
 			 void *scratch, void *unit_buf)
 {
 	bs_autofree struct need *needs = calloc(n, sizeof(*needs));
-	uint32_t n_needs = 0;
-	int joined;
+	uint32_t n_needs = 0, n_there = 0;
+	unsigned int joined;
 
 	rd->waiters = calloc(n, sizeof(struct waiter));
 	if (!needs || !rd->waiters) {
@@ -153,8 +225,11 @@ static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, 
 	/* one more than there are waiters: the read cannot end before all are set up */
 	rd->pending = n_needs + 1;
 	joined = join_flights(f, rd, needs, n_needs);
+	for (uint32_t i = 0; i < n_needs; i++)
+		n_there += needs[i].there;
 	start_fetches(f, rd, needs, n_needs, scratch, unit_buf);
-	bs_fill_read_part(f, rd, 1 + n_needs - (unsigned int)joined, 0);
+	read_there(f, rd, needs, n_needs, joined);
+	bs_fill_read_part(f, rd, 1 + n_needs - n_there - joined, 0);
 }
 
 void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf)
@@ -162,7 +237,6 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	const struct bs_blob_geometry *g = bs_blob_geometry(rd->blob);
 	uint32_t first = g->ops->find(g->cookie, rd->off);
 	uint32_t last = g->ops->find(g->cookie, rd->off + rd->len - 1);
-	uint32_t i = first;
 	struct bs_blob *blob = rd->blob;
 	struct bs_origin *origin = rd->origin;
 	uint64_t now = bs_clock_ns(), none = 0;
@@ -175,9 +249,7 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	rd->waiters = NULL;
 	rd->pending = 1;
 	rd->deadline_ns = now + f->o.read_wait_ns;
-	while (i <= last && bs_blob_has(rd->blob, i))
-		i++;
-	if (i > last && bs_blob_read(rd->blob, first, rd->off, rd->buf, rd->len) == 0) {
+	if (bs_blob_read_range(rd->blob, rd->off, rd->buf, rd->len) == 0) {
 		COUNT(f, hits, last - first + 1);
 		bs_fill_read_part(f, rd, 1, 0);
 	} else {

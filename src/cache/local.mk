@@ -2,9 +2,11 @@ noinst_LIBRARIES += src/cache/libcache.a
 src_cache_libcache_a_SOURCES = \
 	%D%/ahead.c \
 	%D%/blob.c %D%/blob.h \
+	%D%/blocks.c %D%/blocks.h \
 	%D%/complete.c \
 	%D%/fill.c %D%/fill.h \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
-	%D%/origin.c %D%/origin.h
+	%D%/origin.c %D%/origin.h \
+	%D%/stream.c %D%/stream.h
 CACHE_LIBS = src/cache/libcache.a $(NET_LIBS)

@@ -99,7 +99,7 @@ struct seen {
 };
 
 /* Why the extent cannot be; NULL: it can. Its blocks are seen now. */
-static const char *see_extent(struct seen *seen, const struct bs_pack_extent *e)
+static const char *see_extent(struct seen *seen, const struct bs_extent *e)
 {
 	if (e->n_blocks < 1 || e->n_blocks > seen->blob_blocks ||
 	    e->block > seen->blob_blocks - e->n_blocks)
@@ -124,12 +124,12 @@ static int read_extents(struct bs_pack *p, const uint8_t *data, const struct bs_
 		struct bs_pack_segment *s = &p->segments[i];
 
 		for (uint32_t k = s->first_extent; k < s->first_extent + s->n_extents; k++) {
-			struct bs_pack_extent *e = &p->extents[k];
+			struct bs_extent *e = &p->extents[k];
 			struct bs_disk_hot_extent d;
 			const char *wrong;
 
 			memcpy(&d, data + (size_t)k * sizeof(d), sizeof(d));
-			*e = (struct bs_pack_extent){ le32toh(d.block), le32toh(d.n_blocks) };
+			*e = (struct bs_extent){ le32toh(d.block), le32toh(d.n_blocks) };
 			if (e->n_blocks > BS_PACK_SEGMENT_BLOCKS - s->n_blocks)
 				return bs_fail(err, -EBADMSG,
 					       "hot pack: segment %u has too many blocks", i);

@@ -14,6 +14,7 @@
 
 #include "base/digest.h"
 #include "base/mem.h"
+#include "cache/blocks.h"
 
 struct bs_error;
 struct bs_framer;
@@ -28,11 +29,6 @@ struct bs_table;
 #define BS_PACK_SEGMENT_DATA_MAX                                                                   \
 	(BS_PACK_SEGMENT_BYTES_MAX + 4096u + 5u * 32u * BS_PACK_SEGMENT_BLOCKS)
 
-struct bs_pack_extent {
-	uint32_t block; /* of the blob */
-	uint32_t n_blocks;
-};
-
 struct bs_pack_segment {
 	uint64_t off; /* in the pack */
 	uint32_t len;
@@ -42,7 +38,7 @@ struct bs_pack_segment {
 
 struct bs_pack {
 	struct bs_pack_segment *segments;
-	struct bs_pack_extent *extents; /* no block is in two */
+	struct bs_extent *extents; /* no block is in two */
 	uint32_t n_segments, n_extents, n_blocks;
 	uint64_t head_len; /* where the first segment begins */
 	uint64_t len;
@@ -81,7 +77,7 @@ struct bs_pack_write_options {
  * twice, all within the blob) to the empty file fd. *ret_head_len, *ret_len: as in
  * struct bs_pack. -EINVAL: extents that are none, too many or not of this blob.
  */
-int bs_pack_write(const struct bs_pack_extent *extents, uint32_t n,
+int bs_pack_write(const struct bs_extent *extents, uint32_t n,
 		  const struct bs_pack_write_options *o, int fd, uint64_t *ret_head_len,
 		  uint64_t *ret_len, struct bs_error *err);
 

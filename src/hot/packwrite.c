@@ -20,7 +20,7 @@
 struct plan {
 	const struct bs_pack_write_options *o;
 	struct bs_disk_segment *segments;
-	struct bs_pack_extent *extents; /* cut at the segments' borders */
+	struct bs_extent *extents; /* cut at the segments' borders */
 	size_t extents_cap;
 	uint32_t n_segments, n_extents, n_blocks;
 	uint64_t segments_len;
@@ -32,7 +32,7 @@ static void plan_done(struct plan *p)
 	free(p->extents);
 }
 
-static int count_blocks(const struct bs_pack_extent *extents, uint32_t n, uint64_t blob_blocks,
+static int count_blocks(const struct bs_extent *extents, uint32_t n, uint64_t blob_blocks,
 			uint32_t *ret, struct bs_error *err)
 {
 	uint64_t sum = 0;
@@ -53,7 +53,7 @@ static int count_blocks(const struct bs_pack_extent *extents, uint32_t n, uint64
 }
 
 /* Cuts the extents so that each segment but the last has BS_PACK_SEGMENT_BLOCKS blocks. */
-static int plan_segments(struct plan *p, const struct bs_pack_extent *extents, uint32_t n,
+static int plan_segments(struct plan *p, const struct bs_extent *extents, uint32_t n,
 			 struct bs_error *err)
 {
 	uint32_t left = BS_PACK_SEGMENT_BLOCKS;
@@ -66,7 +66,7 @@ static int plan_segments(struct plan *p, const struct bs_pack_extent *extents, u
 	if (!p->segments)
 		return bs_fail(err, -ENOMEM, "hot pack: out of memory");
 	for (uint32_t i = 0, segment = 0; i < n; i++) {
-		struct bs_pack_extent e = extents[i];
+		struct bs_extent e = extents[i];
 
 		while (e.n_blocks > 0) {
 			uint32_t take = BS_MIN(e.n_blocks, left);
@@ -74,7 +74,7 @@ static int plan_segments(struct plan *p, const struct bs_pack_extent *extents, u
 			if (bs_grow(&p->extents, &p->extents_cap, p->n_extents + (size_t)1,
 				    sizeof(*p->extents)) < 0)
 				return bs_fail(err, -ENOMEM, "hot pack: out of memory");
-			p->extents[p->n_extents++] = (struct bs_pack_extent){ e.block, take };
+			p->extents[p->n_extents++] = (struct bs_extent){ e.block, take };
 			p->segments[segment].n_extents++;
 			e.block += take;
 			e.n_blocks -= take;
@@ -181,7 +181,7 @@ static int write_head(const struct plan *p, int fd, uint64_t head_len, struct bs
 	return r < 0 ? bs_fail_errno(err, r, "hot pack: write its head") : 0;
 }
 
-int bs_pack_write(const struct bs_pack_extent *extents, uint32_t n,
+int bs_pack_write(const struct bs_extent *extents, uint32_t n,
 		  const struct bs_pack_write_options *o, int fd, uint64_t *ret_head_len,
 		  uint64_t *ret_len, struct bs_error *err)
 {

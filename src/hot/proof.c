@@ -45,7 +45,7 @@ static const struct bs_frame *frame_of(const struct bs_segment_proof *p, const s
 }
 
 void bs_segment_proof_init(struct bs_segment_proof *p, const struct bs_table *table,
-			   const struct bs_pack_extent *extents, uint32_t n)
+			   const struct bs_extent *extents, uint32_t n)
 {
 	struct group g = { 0 };
 

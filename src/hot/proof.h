@@ -26,7 +26,7 @@ struct bs_segment_proof {
 
 /* extents: within the table's blob, disjoint, at most BS_PACK_SEGMENT_BLOCKS blocks. */
 void bs_segment_proof_init(struct bs_segment_proof *p, const struct bs_table *table,
-			   const struct bs_pack_extent *extents, uint32_t n);
+			   const struct bs_extent *extents, uint32_t n);
 
 /* blocks: in the segment's order; hashes: n_hashes * 32 bytes. 0 or -EBADMSG. */
 int bs_segment_proof_check(const struct bs_segment_proof *p, struct bs_framer *f,

@@ -27,7 +27,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "state" };
+	static const char *const names[] = { "blob", "present", "blocks", "state" };
 
 	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
 		(void)unlinkat(dirfd_, names[i], 0);
@@ -64,7 +64,7 @@ static void what_was_stored_is_there(void **state)
 	assert_int_equal(bs_blob_next_missing(b, 0), 1);
 	assert_int_equal(bs_blob_next_missing(b, 3), 4);
 	assert_int_equal(bs_blob_next_missing(b, MODEL_UNITS - 1), MODEL_UNITS);
-	assert_int_equal(bs_blob_read(b, 3, model.units[3].blob_off + 5, got, sizeof(got)), 0);
+	assert_int_equal(bs_blob_read_range(b, model.units[3].blob_off + 5, got, sizeof(got)), 0);
 	for (size_t i = 0; i < sizeof(got); i++)
 		assert_int_equal(got[i], model_byte(model.units[3].blob_off + 5 + i));
 	assert_int_equal(bs_blob_finish(b, NULL, unit), -EAGAIN);
@@ -114,7 +114,7 @@ static void a_cut_file_is_not_believed(void **state)
 	store(b, 150);
 	/* while it is open: the read says so, and the unit is fetched again */
 	assert_int_equal(ftruncate(bs_blob_fd(b), (off_t)model.units[150].blob_off), 0);
-	assert_int_equal(bs_blob_read(b, 150, model.units[150].blob_off, unit, 4096), -ENODATA);
+	assert_int_equal(bs_blob_read_range(b, model.units[150].blob_off, unit, 4096), -ENODATA);
 	assert_false(bs_blob_has(b, 150));
 	bs_blob_free(b);
 	/* while it was closed, within one epoch */
@@ -162,6 +162,70 @@ static void a_complete_blob_is_believed_until_touched(void **state)
 	bs_blob_free(b);
 }
 
+static void store_blocks(struct bs_blob *b, uint64_t first, uint32_t n)
+{
+	bs_autofree uint8_t *bytes = malloc(n * MODEL_BLOCK);
+
+	model_content(first * MODEL_BLOCK, bytes, n * MODEL_BLOCK);
+	assert_int_equal(bs_blob_store_blocks(b, first, n, bytes), 0);
+}
+
+static void blocks_are_there_alone_and_together(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+	uint64_t first = model.units[9].blob_off / MODEL_BLOCK; /* 32 blocks */
+	uint64_t off = first * MODEL_BLOCK;
+	uint8_t got[2 * MODEL_BLOCK];
+
+	assert_int_equal(model.units[9].blob_len, 32 * MODEL_BLOCK);
+	store_blocks(b, first + 3, 2);
+	assert_true(bs_blob_has_range(b, off + 3 * MODEL_BLOCK + 7, MODEL_BLOCK));
+	assert_false(bs_blob_has_range(b, off + 2 * MODEL_BLOCK, MODEL_BLOCK + 1));
+	assert_false(bs_blob_has_range(b, off + 4 * MODEL_BLOCK, MODEL_BLOCK + 1));
+	assert_int_equal(bs_blob_read_range(b, off + 3 * MODEL_BLOCK, got, sizeof(got)), 0);
+	for (size_t i = 0; i < sizeof(got); i++)
+		assert_int_equal(got[i], model_byte(off + 3 * MODEL_BLOCK + i));
+	assert_int_equal(bs_blob_read_range(b, off, got, sizeof(got)), -ENODATA);
+	assert_false(bs_blob_has(b, 9));
+	assert_int_equal(bs_blob_n_present(b), 0);
+	assert_int_equal(bs_blob_next_missing(b, 9), 9);
+	/* a range over the border of a unit that is there */
+	store(b, 10);
+	store_blocks(b, first + 31, 1);
+	assert_true(bs_blob_has_range(b, off + 31 * MODEL_BLOCK, 2 * MODEL_BLOCK));
+	/* the rest makes a whole unit of it */
+	store_blocks(b, first, 3);
+	assert_false(bs_blob_has(b, 9));
+	store_blocks(b, first + 5, 26);
+	assert_true(bs_blob_has(b, 9));
+	assert_int_equal(bs_blob_n_present(b), 2);
+	assert_int_equal(bs_blob_store_blocks(b, first, 4, unit), 1);
+	bs_blob_free(b);
+}
+
+static void blocks_of_another_epoch_are_forgotten(void **state)
+{
+	uint64_t first = model.units[9].blob_off / MODEL_BLOCK;
+	struct bs_blob *b = open_blob(1);
+
+	store_blocks(b, first + 3, 2);
+	bs_blob_free(b);
+	b = open_blob(1);
+	assert_true(bs_blob_has_range(b, (first + 3) * MODEL_BLOCK, 2 * MODEL_BLOCK));
+	bs_blob_free(b);
+	b = open_blob(2);
+	assert_false(bs_blob_has_range(b, (first + 3) * MODEL_BLOCK, 1));
+	bs_blob_free(b);
+	b = open_blob(2);
+	assert_false(bs_blob_has_range(b, (first + 3) * MODEL_BLOCK, 1));
+	/* a cut file is found out by the read, and what was lost is forgotten */
+	store_blocks(b, first + 3, 2);
+	assert_int_equal(ftruncate(bs_blob_fd(b), (off_t)(first * MODEL_BLOCK)), 0);
+	assert_int_equal(bs_blob_read_range(b, (first + 3) * MODEL_BLOCK, unit, 100), -ENODATA);
+	assert_false(bs_blob_has_range(b, (first + 4) * MODEL_BLOCK, 1));
+	bs_blob_free(b);
+}
+
 static void strange_files_are_survived(void **state)
 {
 	struct bs_blob *b;
@@ -193,6 +257,8 @@ int main(void)
 		CASE(a_cut_file_is_not_believed),
 		CASE(a_lost_file_is_not_believed),
 		CASE(a_complete_blob_is_believed_until_touched),
+		CASE(blocks_are_there_alone_and_together),
+		CASE(blocks_of_another_epoch_are_forgotten),
 		CASE(strange_files_are_survived),
 	};
 

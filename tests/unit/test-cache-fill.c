@@ -160,7 +160,7 @@ static int set_up_ahead(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "state" };
+	static const char *const names[] = { "blob", "present", "blocks", "state" };
 
 	while (__atomic_load_n(&fakes[0].n_open, __ATOMIC_ACQUIRE) +
 	       __atomic_load_n(&fakes[1].n_open, __ATOMIC_ACQUIRE))

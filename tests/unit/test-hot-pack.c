@@ -63,7 +63,7 @@ static int give_frame(void *cookie, uint32_t frame, void *out, struct bs_error *
 }
 
 /* A pack of the extents in memory; NULL with *ret_r when it is refused. */
-static uint8_t *write_pack(const struct bs_pack_extent *extents, uint32_t n, uint64_t *ret_head,
+static uint8_t *write_pack(const struct bs_extent *extents, uint32_t n, uint64_t *ret_head,
 			   uint64_t *ret_len, int *ret_r)
 {
 	const struct bs_pack_write_options o = { .table = &table,
@@ -84,19 +84,19 @@ static uint8_t *write_pack(const struct bs_pack_extent *extents, uint32_t n, uin
 }
 
 /* Every second block of the blob from the end on, then the rest in pieces of up to 300. */
-static uint32_t some_extents(struct bs_pack_extent *e)
+static uint32_t some_extents(struct bs_extent *e)
 {
 	uint32_t n = 0, blocks = (uint32_t)table.blob_blocks;
 
 	for (uint32_t b = 0; b < blocks / 2; b += 2)
-		e[n++] = (struct bs_pack_extent){ blocks / 2 - 1 - b, 1 };
-	e[n++] = (struct bs_pack_extent){ blocks / 2 + 5, blocks / 2 - 5 - 3 };
+		e[n++] = (struct bs_extent){ blocks / 2 - 1 - b, 1 };
+	e[n++] = (struct bs_extent){ blocks / 2 + 5, blocks / 2 - 5 - 3 };
 	return n;
 }
 
 static void every_block_comes_back(void **state)
 {
-	static struct bs_pack_extent e[N_BLOCKS_MAX];
+	static struct bs_extent e[N_BLOCKS_MAX];
 	static uint8_t out[BS_PACK_SEGMENT_BYTES_MAX];
 	bs_auto(pack) struct bs_pack *p = NULL;
 	bs_autofree uint8_t *bytes = NULL;
@@ -124,7 +124,7 @@ static void every_block_comes_back(void **state)
 		assert_int_equal(s->n_blocks, BS_MIN(blocks - i * 256, 256u));
 		assert_int_equal(bs_pack_decode(f, p, &table, i, bytes + s->off, out), 0);
 		for (uint32_t k = 0; k < s->n_extents; k++) {
-			const struct bs_pack_extent *x = &p->extents[s->first_extent + k];
+			const struct bs_extent *x = &p->extents[s->first_extent + k];
 
 			for (uint32_t b = 0; b < x->n_blocks; b++, block += 4096) {
 				/* the order is that of the list, cut at the borders */
@@ -144,7 +144,7 @@ static void every_block_comes_back(void **state)
 
 static void the_same_extents_make_the_same_bytes(void **state)
 {
-	static struct bs_pack_extent e[N_BLOCKS_MAX];
+	static struct bs_extent e[N_BLOCKS_MAX];
 	bs_autofree uint8_t *a = NULL, *b = NULL;
 	uint64_t head, len, head2, len2;
 	uint32_t n = some_extents(e);
@@ -159,7 +159,7 @@ static void the_same_extents_make_the_same_bytes(void **state)
 /* Whatever byte of a segment is changed, it proves nothing else than the image's blocks. */
 static void a_changed_segment_is_refused(void **state)
 {
-	static struct bs_pack_extent e[N_BLOCKS_MAX];
+	static struct bs_extent e[N_BLOCKS_MAX];
 	static uint8_t out[BS_PACK_SEGMENT_BYTES_MAX];
 	bs_auto(pack) struct bs_pack *p = NULL;
 	bs_autofree uint8_t *bytes = NULL;
@@ -177,7 +177,7 @@ static void a_changed_segment_is_refused(void **state)
 			if (bs_pack_decode(f, p, &table, i, bytes + s->off, out) < 0) {
 				refused++;
 			} else { /* zstd does not use every bit */
-				const struct bs_pack_extent *x = &p->extents[s->first_extent];
+				const struct bs_extent *x = &p->extents[s->first_extent];
 
 				assert_memory_equal(out, blob + (size_t)x->block * 4096, 4096);
 			}
@@ -202,8 +202,8 @@ static void a_lie_in_one_byte_is_refused(void **state)
 	const struct bs_pack_write_options o = { .table = &table,
 						 .table_digest = &table_digest,
 						 .frame = give_lying_frame };
-	const struct bs_pack_extent e[] = { { (uint32_t)frames[3].first_block, 2 },
-					    { (uint32_t)frames[9].first_block, 3 } };
+	const struct bs_extent e[] = { { (uint32_t)frames[3].first_block, 2 },
+				       { (uint32_t)frames[9].first_block, 3 } };
 	static uint8_t out[BS_PACK_SEGMENT_BYTES_MAX];
 	bs_autofd int fd = memfd_create("pack", MFD_CLOEXEC);
 	bs_auto(pack) struct bs_pack *p = NULL;
@@ -229,7 +229,7 @@ static void refuse(uint8_t *bytes, uint64_t len, int want, const char *word)
 
 static void a_wrong_head_is_refused(void **state)
 {
-	const struct bs_pack_extent e[] = { { 9, 300 }, { 2, 1 } };
+	const struct bs_extent e[] = { { 9, 300 }, { 2, 1 } };
 	struct bs_digest other = { { 8 } };
 	bs_auto(pack) struct bs_pack *p = NULL;
 	bs_autofree uint8_t *good = NULL, *bytes = NULL;
@@ -278,8 +278,8 @@ static void a_wrong_head_is_refused(void **state)
 
 static void wrong_extents_are_not_written(void **state)
 {
-	const struct bs_pack_extent none[] = { { 1, 0 } },
-				    beyond[] = { { (uint32_t)table.blob_blocks - 1, 2 } };
+	const struct bs_extent none[] = { { 1, 0 } },
+			       beyond[] = { { (uint32_t)table.blob_blocks - 1, 2 } };
 	uint64_t head, len;
 	int r;
 

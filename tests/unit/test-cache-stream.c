@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* Streams of blocks against repositories that are slow, fail and lie. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cache-model.h"
+#include "cache/fill.h"
+#include "cache/origin.h"
+#include "cache/stream.h"
+#include "net/loop.h"
+#include "net/repo.h"
+
+#define SEGMENTS 40u
+#define SEGMENT_BLOCKS 8u
+
+/* --- the stream: every third block from the end of the blob on, in pairs ---------------------- */
+
+static struct bs_extent extents[SEGMENTS][SEGMENT_BLOCKS / 2];
+static uint64_t stream_bytes;
+
+static void make_segments(const struct model *m)
+{
+	uint64_t block = m->bytes / MODEL_BLOCK - 2;
+
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		for (uint32_t k = 0; k < SEGMENT_BLOCKS / 2; k++, block -= 3)
+			extents[i][k] = (struct bs_extent){ (uint32_t)block, 2 };
+	}
+	stream_bytes = SEGMENTS * SEGMENT_BLOCKS * (uint64_t)MODEL_BLOCK;
+}
+
+static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
+{
+	*ret = (struct bs_stream_segment){ .off = (uint64_t)i * SEGMENT_BLOCKS * MODEL_BLOCK,
+					   .len = SEGMENT_BLOCKS * MODEL_BLOCK,
+					   .extents = extents[i],
+					   .n_extents = SEGMENT_BLOCKS / 2 };
+}
+
+/* What a segment's bytes are: those of its blocks with each bit flipped. */
+static void segment_content(uint64_t off, uint8_t *buf, size_t len)
+{
+	for (size_t k = 0; k < len; k++) {
+		uint64_t at = off + k, block = at / MODEL_BLOCK;
+		const struct bs_extent *e =
+			&extents[block / SEGMENT_BLOCKS][block % SEGMENT_BLOCKS / 2];
+
+		buf[k] = (uint8_t)~model_byte((e->block + block % 2) * (uint64_t)MODEL_BLOCK +
+					      at % MODEL_BLOCK);
+	}
+}
+
+static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, void *out)
+{
+	static const size_t len = SEGMENT_BLOCKS * MODEL_BLOCK;
+	bs_autofree uint8_t *right = malloc(len);
+
+	segment_content((uint64_t)i * len, right, len);
+	for (size_t k = 0; k < len; k++)
+		((uint8_t *)out)[k] = (uint8_t) ~((const uint8_t *)data)[k];
+	return memcmp(right, data, len) == 0 ? 0 : -EBADMSG;
+}
+
+static uint8_t landed[SEGMENTS];
+static int ended; /* atomic */
+static struct bs_stream_result result;
+
+static void op_landed(void *cookie, uint32_t i)
+{
+	__atomic_add_fetch(&landed[i], 1, __ATOMIC_RELAXED);
+}
+
+static void op_done(void *cookie, const struct bs_stream_result *r)
+{
+	result = *r;
+	__atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
+}
+
+static const struct bs_stream_ops stream_ops = {
+	.segment = op_segment,
+	.decode = op_decode,
+	.landed = op_landed,
+	.done = op_done,
+};
+
+/* --- a repository that has the frames (digest 1) and the stream (digest 2) --------------------- */
+
+struct fake {
+	struct bs_repo repo;
+	int n_fail;		     /* atomic: ranges of the stream that fail from now on */
+	int hold;		     /* atomic: ranges of the stream stay unanswered while set */
+	int lie_at;		     /* atomic: byte of the stream that is wrong; -1 none */
+	int n_demand, n_hot, n_open; /* atomic */
+};
+
+static void *answer_main(void *arg)
+{
+	struct bs_range *rg = arg;
+	struct fake *f = rg->impl;
+	int lie = __atomic_load_n(&f->lie_at, __ATOMIC_RELAXED);
+
+	usleep((useconds_t)(rg->off % 977));
+	while (rg->lane == BS_LANE_HOT && __atomic_load_n(&f->hold, __ATOMIC_ACQUIRE))
+		usleep(500);
+	if (rg->result == 0 && rg->blob.b[0] == 1) {
+		model_content(rg->off, rg->buf, rg->len);
+		for (size_t i = 0; i < rg->len; i++)
+			((uint8_t *)rg->buf)[i] ^= 0xff;
+	} else if (rg->result == 0) {
+		segment_content(rg->off, rg->buf, rg->len);
+		if (lie >= 0 && (uint64_t)lie >= rg->off && (uint64_t)lie < rg->off + rg->len)
+			((uint8_t *)rg->buf)[(uint64_t)lie - rg->off] ^= 1;
+	}
+	rg->ended_ns = bs_clock_ns();
+	rg->done(rg);
+	__atomic_sub_fetch(&f->n_open, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void fake_read(struct bs_repo *r, struct bs_range *rg)
+{
+	struct fake *f = (struct fake *)r;
+	pthread_attr_t attr;
+	pthread_t t;
+
+	rg->impl = f;
+	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
+	if (rg->blob.b[0] == 2)
+		__atomic_add_fetch(&f->n_hot, 1, __ATOMIC_RELAXED);
+	else if (rg->lane == BS_LANE_DEMAND)
+		__atomic_add_fetch(&f->n_demand, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
+	if (rg->blob.b[0] == 2 && __atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
+		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
+		rg->result = -EREMOTEIO;
+	}
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	assert_int_equal(pthread_create(&t, &attr, answer_main, rg), 0);
+	pthread_attr_destroy(&attr);
+}
+
+static void fake_free(struct bs_repo *r)
+{
+}
+
+static const struct bs_repo_ops fake_ops = { .scheme = "fake",
+					     .read = fake_read,
+					     .free = fake_free };
+
+/* --- the set-up of each test -------------------------------------------------------------------- */
+
+static struct model model;
+static struct bs_blob_geometry geometry;
+static char dir[32], name[] = "fake";
+static int dirfd_;
+static struct fake fake;
+static struct bs_loop *loop;
+static struct bs_fill *fill;
+static struct bs_blob *blob;
+static struct bs_origin *frames, *pack;
+
+static void *scratch_new(void)
+{
+	return malloc(1);
+}
+
+static int set_up(void **state)
+{
+	const struct bs_loop_options lo = { 0 };
+	struct bs_fill_options fo = { .n_unpackers = 2,
+				      .read_wait_ns = 20 * BS_NS_PER_S,
+				      .scratch_new = scratch_new,
+				      .scratch_free = free };
+	const struct bs_digest one = { { 1 } }, two = { { 2 } };
+	struct bs_repo *repos[1] = { &fake.repo };
+
+	model_init(&model, &geometry);
+	make_segments(&model);
+	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
+	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	fake = (struct fake){ .repo = { &fake_ops, 1000, name }, .lie_at = -1 };
+	memset(landed, 0, sizeof(landed));
+	ended = 0;
+	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
+	fo.loop = loop;
+	assert_int_equal(bs_fill_new(&fo, &fill, NULL), 0);
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
+	frames = bs_origin_new(&one);
+	bs_origin_add(frames, repos, 1);
+	pack = bs_origin_new(&two);
+	bs_origin_add(pack, repos, 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	static const char *const names[] = { "blob", "present", "blocks", "state" };
+
+	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	usleep(20000); /* what was answered last is being stored */
+	bs_loop_free(loop);
+	bs_fill_free(fill);
+	bs_blob_free(blob);
+	bs_origin_unref(frames);
+	bs_origin_unref(pack);
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
+		(void)unlinkat(dirfd_, names[i], 0);
+	bs_close(dirfd_);
+	return rmdir(dir);
+}
+
+static void start_stream(void)
+{
+	const struct bs_stream_options o = { .blob = blob,
+					     .origin = pack,
+					     .n_segments = SEGMENTS,
+					     .parallel_max = 8,
+					     .ops = &stream_ops };
+
+	__atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
+	assert_int_equal(bs_fill_stream(fill, &o), 0);
+}
+
+static void wait_ended(void)
+{
+	for (int i = 0; i < 20000 && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	assert_int_equal(ended, 1);
+}
+
+/* --- readers -------------------------------------------------------------------------------------- */
+
+struct waiting {
+	struct bs_read rd;
+	pthread_t thread;
+	int done; /* atomic */
+};
+
+static void read_done(struct bs_read *rd)
+{
+	__atomic_store_n(&BS_CONTAINER_OF(rd, struct waiting, rd)->done, 1, __ATOMIC_RELEASE);
+}
+
+static void read_start(struct waiting *w, uint64_t off, uint32_t len)
+{
+	bs_autofree uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
+
+	*w = (struct waiting){ .rd = { .blob = blob,
+				       .origin = frames,
+				       .off = off,
+				       .len = len,
+				       .buf = calloc(1, len),
+				       .done = read_done } };
+	bs_fill_read(fill, &w->rd, NULL, unit);
+}
+
+static bool is_done(struct waiting *w)
+{
+	return __atomic_load_n(&w->done, __ATOMIC_ACQUIRE);
+}
+
+/* Waits, and checks the bytes. */
+static void read_end(struct waiting *w)
+{
+	for (int i = 0; i < 20000 && !is_done(w); i++)
+		usleep(1000);
+	assert_true(is_done(w));
+	assert_int_equal(w->rd.result, 0);
+	for (uint32_t i = 0; i < w->rd.len; i++)
+		assert_int_equal(((uint8_t *)w->rd.buf)[i], model_byte(w->rd.off + i));
+	free(w->rd.buf);
+}
+
+static void read_and_check(uint64_t off, uint32_t len)
+{
+	struct waiting w;
+
+	read_start(&w, off, len);
+	read_end(&w);
+}
+
+static uint64_t at(uint32_t segment, uint32_t extent)
+{
+	return (uint64_t)extents[segment][extent].block * MODEL_BLOCK;
+}
+
+static struct bs_fill_stats stats(void)
+{
+	struct bs_fill_stats s;
+
+	bs_fill_stats(fill, &s);
+	return s;
+}
+
+/* --- the tests ------------------------------------------------------------------------------------- */
+
+static void a_stream_brings_its_blocks_and_no_more(void **state)
+{
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments, SEGMENTS);
+	assert_int_equal(result.bytes, stream_bytes);
+	for (uint32_t i = 0; i < SEGMENTS; i++) {
+		assert_int_equal(landed[i], 1);
+		for (uint32_t k = 0; k < SEGMENT_BLOCKS / 2; k++)
+			read_and_check(at(i, k), 2 * MODEL_BLOCK);
+	}
+	assert_int_equal(fake.n_demand, 0);
+	assert_int_equal(stats().streamed_blocks, SEGMENTS * SEGMENT_BLOCKS);
+	/* what it did not bring is fetched */
+	read_and_check(at(0, 1) + 2 * MODEL_BLOCK, MODEL_BLOCK);
+	assert_int_equal(fake.n_demand, 1);
+}
+
+static void what_is_there_is_not_streamed_again(void **state)
+{
+	int n;
+
+	start_stream();
+	wait_ended();
+	n = fake.n_hot;
+	start_stream();
+	wait_ended();
+	assert_int_equal(fake.n_hot, n);
+	assert_int_equal(result.local_segments, SEGMENTS);
+	assert_int_equal(landed[7], 2);
+	/* and by a process that was started again */
+	bs_blob_free(blob);
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
+	start_stream();
+	wait_ended();
+	assert_int_equal(fake.n_hot, n);
+	/* but not after a reboot: single blocks cannot be proven again */
+	bs_blob_free(blob);
+	assert_int_equal(bs_blob_open(dirfd_, &geometry, 2, &blob, NULL), 0);
+	assert_false(bs_blob_has_range(blob, at(3, 0), MODEL_BLOCK));
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.segments, SEGMENTS);
+}
+
+static void readers_wait_for_what_comes_and_overtake_what_does_not(void **state)
+{
+	struct waiting coming[3], far, other;
+
+	fake.hold = 1;
+	start_stream();
+	read_start(&coming[0], at(0, 0), MODEL_BLOCK);
+	read_start(&coming[1], at(1, 2), 2 * MODEL_BLOCK);
+	read_start(&coming[2], at(0, 0) + 100, 10);
+	assert_int_equal(fake.n_demand, 0);
+	/* far behind in the stream, and not in it at all: no waiting */
+	read_start(&far, at(SEGMENTS - 1, 0), MODEL_BLOCK);
+	read_start(&other, at(0, 1) + 2 * MODEL_BLOCK, MODEL_BLOCK);
+	read_end(&far);
+	read_end(&other);
+	assert_int_equal(fake.n_demand, 2);
+	assert_false(is_done(&coming[1]));
+	assert_int_equal(stats().stream_waits, 3);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	for (int i = 0; i < 3; i++)
+		read_end(&coming[i]);
+	wait_ended();
+	assert_int_equal(fake.n_demand, 2);
+}
+
+/* A demand fetch of the same unit answers who waits for the stream, too. */
+static void a_frame_that_is_quicker_answers_all(void **state)
+{
+	struct waiting coming, whole;
+
+	fake.hold = 1;
+	start_stream();
+	read_start(&coming, at(0, 0), MODEL_BLOCK);
+	read_start(&whole, at(0, 0) - MODEL_BLOCK, 3 * MODEL_BLOCK); /* more than comes */
+	read_end(&whole);
+	read_end(&coming);
+	assert_true(fake.n_demand > 0);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+static void faults_are_tried_again(void **state)
+{
+	struct waiting w;
+
+	fake.n_fail = 3;
+	start_stream();
+	read_start(&w, at(0, 0), MODEL_BLOCK);
+	read_end(&w);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(fake.n_demand, 0);
+}
+
+static void a_dead_source_ends_the_stream_and_readers_go_on(void **state)
+{
+	struct waiting w[2];
+
+	fake.n_fail = 1000000;
+	fake.hold = 1;
+	start_stream();
+	read_start(&w[0], at(0, 0), MODEL_BLOCK);
+	read_start(&w[1], at(3, 3), 2 * MODEL_BLOCK);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	read_end(&w[0]);
+	read_end(&w[1]);
+	wait_ended();
+	assert_int_equal(result.error, -EIO);
+	assert_true(fake.n_demand >= 1);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void a_lie_ends_the_stream_and_no_reader_sees_it(void **state)
+{
+	struct waiting w[8];
+
+	fake.lie_at = 5 * SEGMENT_BLOCKS * MODEL_BLOCK + 4711;
+	fake.hold = 1;
+	start_stream();
+	for (uint32_t i = 0; i < 8; i++)
+		read_start(&w[i], at(i, 1), 2 * MODEL_BLOCK);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < 8; i++)
+		read_end(&w[i]);
+	wait_ended();
+	assert_int_equal(result.error, -EBADMSG);
+	assert_int_equal(stats().bad_segments, 1);
+	assert_int_equal(landed[5], 0);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		read_and_check(at(i, 0), 2 * MODEL_BLOCK);
+}
+
+struct hammer {
+	uint32_t seed;
+	pthread_t thread;
+};
+
+static void *hammer_main(void *arg)
+{
+	struct hammer *h = arg;
+
+	for (int i = 0; i < 400; i++) {
+		uint64_t off;
+
+		h->seed = h->seed * 1664525 + 1013904223;
+		off = at((h->seed >> 16) % SEGMENTS, (h->seed >> 8) % (SEGMENT_BLOCKS / 2)) +
+		      (h->seed >> 4) % MODEL_BLOCK;
+		read_and_check(off,
+			       1 + (h->seed >> 12) % (uint32_t)BS_MIN(2 * (uint64_t)MODEL_BLOCK,
+								      model.bytes - off));
+	}
+	return NULL;
+}
+
+static void many_readers_and_two_streams(void **state)
+{
+	struct hammer h[6];
+
+	for (uint32_t i = 0; i < 6; i++) {
+		h[i].seed = i;
+		assert_int_equal(pthread_create(&h[i].thread, NULL, hammer_main, &h[i]), 0);
+	}
+	fake.n_fail = 5;
+	start_stream();
+	wait_ended();
+	start_stream();
+	wait_ended();
+	for (uint32_t i = 0; i < 6; i++)
+		pthread_join(h[i].thread, NULL);
+	assert_int_equal(result.error, 0);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
+#define STREAM_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STREAM_TEST(a_stream_brings_its_blocks_and_no_more),
+		STREAM_TEST(what_is_there_is_not_streamed_again),
+		STREAM_TEST(readers_wait_for_what_comes_and_overtake_what_does_not),
+		STREAM_TEST(a_frame_that_is_quicker_answers_all),
+		STREAM_TEST(faults_are_tried_again),
+		STREAM_TEST(a_dead_source_ends_the_stream_and_readers_go_on),
+		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),
+		STREAM_TEST(many_readers_and_two_streams),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
