@@ -4,5 +4,7 @@ src_hot_libhot_a_SOURCES = \
 	%D%/pack.c %D%/pack.h \
 	%D%/packwrite.c \
 	%D%/profile.c %D%/profile.h \
-	%D%/proof.c %D%/proof.h
+	%D%/proof.c %D%/proof.h \
+	%D%/recording.c %D%/recording.h \
+	%D%/store.c %D%/store.h
 HOT_LIBS = src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS)

@@ -42,6 +42,14 @@ UNIT_TESTS += %D%/test-hot-profile
 tests_unit_test_hot_profile_SOURCES = %D%/test-hot-profile.c %D%/unit.h
 tests_unit_test_hot_profile_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-recording
+tests_unit_test_hot_recording_SOURCES = %D%/test-hot-recording.c %D%/unit.h
+tests_unit_test_hot_recording_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hot-store
+tests_unit_test_hot_store_SOURCES = %D%/test-hot-store.c %D%/unit.h
+tests_unit_test_hot_store_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "hot/store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/jsonw.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "hot/pack.h"
+#include "hot/profile.h"
+#include "image/manifest.h"
+#include "net/repo.h"
+
+/* The empty config of an artifact that has none (image-spec, "Guidance for an Empty Descriptor"). */
+#define EMPTY "{}"
+#define MEDIA_EMPTY "application/vnd.oci.empty.v1+json"
+#define PACK_BYTES_MAX (UINT64_C(32) << 30)
+
+#define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
+
+bool bs_workload_ok(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n >= 1 && n <= BS_WORKLOAD_MAX &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+			    "._:/@+-") == n;
+}
+
+const char *bs_hot_tag(const struct bs_digest *image, const char *workload,
+		       char buf[BS_HOT_TAG_LEN])
+{
+	char text[BS_DIGEST_TEXT_LEN + 1 + BS_WORKLOAD_MAX], hex[BS_DIGEST_TEXT_LEN];
+	struct bs_digest d;
+	int n;
+
+	(void)bs_digest_text(image, hex);
+	n = snprintf(text, sizeof(text), "%s\n%.*s", hex, (int)BS_WORKLOAD_MAX, workload);
+	bs_digest_of(text, (size_t)n, &d);
+	(void)snprintf(buf, BS_HOT_TAG_LEN, BS_HOT_TAG_PREFIX "%.40s", bs_digest_hex(&d, hex));
+	return buf;
+}
+
+/* --- the manifest ---------------------------------------------------------------------------- */
+
+static int read_layers(const struct bs_document *d, struct bs_hot *h, struct bs_error *err)
+{
+	static const char *const types[] = { BS_MEDIA_PROFILE, BS_MEDIA_PACK };
+	struct bs_descriptor *to[] = { &h->profile, &h->pack };
+
+	if (d->n != BS_ARRAY_LEN(types))
+		return bs_fail(err, -EBADMSG, "it has %zu layers, not %zu", d->n,
+			       BS_ARRAY_LEN(types));
+	for (size_t i = 0; i < d->n; i++) {
+		if (!bs_streq(d->links[i].media_type, types[i]))
+			return bs_fail(err, -EBADMSG, "layers[%zu].mediaType is not %s", i,
+				       types[i]);
+		*to[i] = d->links[i].d;
+	}
+	if (h->profile.size > BS_PROFILE_DATA_MAX || h->pack.size > PACK_BYTES_MAX)
+		return bs_fail(err, -EFBIG, "profile or pack is too large");
+	return 0;
+}
+
+static int read_hot(const struct bs_document *d, struct bs_hot *h, struct bs_error *err)
+{
+	const char *workload = bs_document_annotation(d, BS_ANNOTATION_WORKLOAD);
+	const char *head = bs_document_annotation(d, BS_ANNOTATION_HOT_HEAD);
+	struct bs_link subject;
+	int r;
+
+	if (d->is_index || !d->artifact_type || !bs_streq(d->artifact_type, BS_HOT_TYPE))
+		return bs_fail(err, -EBADMSG, "artifactType is not %s", BS_HOT_TYPE);
+	r = read_layers(d, h, err);
+	if (r < 0)
+		return r;
+	r = bs_link_parse(bs_json_get(d->json, "subject"), "subject", &subject, err);
+	if (r < 0)
+		return r;
+	h->image = subject.d;
+	if (!workload || !bs_workload_ok(workload))
+		return bs_fail(err, -EBADMSG, "annotation %s is no workload's name",
+			       BS_ANNOTATION_WORKLOAD);
+	(void)snprintf(h->workload, sizeof(h->workload), "%s", workload);
+	if (!head || bs_parse_u64(head, &h->head_len) < 0 || h->head_len > BS_PACK_HEAD_MAX ||
+	    h->head_len >= h->pack.size)
+		return bs_fail(err, -EBADMSG, "annotation %s is not the length of a head",
+			       BS_ANNOTATION_HOT_HEAD);
+	return 0;
+}
+
+int bs_hot_parse(const struct bs_manifest *m, struct bs_hot *ret, struct bs_error *err)
+{
+	struct bs_error own = BS_ERROR_INIT;
+	bs_autodocument d = { 0 };
+	struct bs_hot h = { .digest = m->digest };
+	int r;
+
+	err = err ? err : &own;
+	r = bs_document_parse(m, &d, err);
+	if (r == 0)
+		r = read_hot(&d, &h, err);
+	if (r < 0)
+		return bs_error_context(err, "hot pack");
+	*ret = h;
+	return 0;
+}
+
+static void put_descriptor(struct bs_jsonw *w, const char *type, const struct bs_descriptor *d)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+
+	bs_jsonw_object(w);
+	bs_jsonw_kstr(w, "mediaType", type);
+	bs_jsonw_kstr(w, "digest", bs_digest_text(&d->digest, text));
+	bs_jsonw_ku64(w, "size", d->size);
+	bs_jsonw_end(w);
+}
+
+int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_error *err)
+{
+	struct bs_descriptor empty = { .size = strlen(EMPTY) };
+	bs_autobuf out = BS_BUF_INIT(BS_MANIFEST_MAX);
+	struct bs_jsonw *w = bs_jsonw_new(false);
+	char head[24];
+	int r;
+
+	if (!w)
+		return bs_fail(err, -ENOMEM, "hot pack: out of memory");
+	bs_digest_of(EMPTY, strlen(EMPTY), &empty.digest);
+	(void)snprintf(head, sizeof(head), "%" PRIu64, h->head_len);
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "schemaVersion", 2);
+	bs_jsonw_kstr(w, "mediaType", BS_MEDIA_OCI_MANIFEST);
+	bs_jsonw_kstr(w, "artifactType", BS_HOT_TYPE);
+	bs_jsonw_key(w, "config");
+	put_descriptor(w, MEDIA_EMPTY, &empty);
+	bs_jsonw_key(w, "layers");
+	bs_jsonw_array(w);
+	put_descriptor(w, BS_MEDIA_PROFILE, &h->profile);
+	put_descriptor(w, BS_MEDIA_PACK, &h->pack);
+	bs_jsonw_end(w);
+	bs_jsonw_key(w, "subject");
+	put_descriptor(w, BS_MEDIA_OCI_MANIFEST, &h->image);
+	bs_jsonw_key(w, "annotations");
+	bs_jsonw_object(w);
+	bs_jsonw_kstr(w, BS_ANNOTATION_WORKLOAD, h->workload);
+	bs_jsonw_kstr(w, BS_ANNOTATION_HOT_HEAD, head);
+	bs_jsonw_end(w);
+	bs_jsonw_end(w);
+	r = bs_jsonw_finish(w, &out);
+	if (r < 0)
+		return bs_fail_errno(err, r, "hot pack: write its manifest");
+	*ret_len = out.len;
+	*ret = bs_buf_take(&out);
+	return *ret ? 0 : bs_fail(err, -ENOMEM, "hot pack: out of memory");
+}
+
+/* --- in a repository --------------------------------------------------------------------------- */
+
+int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
+		struct bs_hot *ret, struct bs_error *err)
+{
+	bs_automanifest m = { 0 };
+	char tag[BS_HOT_TAG_LEN];
+	struct bs_hot h;
+	int r = bs_repo_get_manifest(repo, bs_hot_tag(image, workload, tag), &m, err);
+
+	if (r == 0)
+		r = bs_hot_parse(&m, &h, err);
+	if (r < 0)
+		return r;
+	if (!bs_digest_eq(&h.image.digest, image) || !bs_streq(h.workload, workload))
+		return bs_fail(err, -EBADMSG,
+			       "hot pack: under tag %s is that of another image or workload", tag);
+	*ret = h;
+	return 0;
+}
+
+static int digest_of_file(int fd, struct bs_descriptor *ret, struct bs_error *err)
+{
+	struct bs_sha256 *hash = bs_sha256_new();
+	bs_autofree char *buf = malloc(1u << 20);
+	ssize_t n = -ENOMEM;
+
+	ret->size = 0;
+	while (hash && buf && (n = bs_pread_full(fd, buf, 1u << 20, ret->size)) > 0) {
+		bs_sha256_update(hash, buf, (size_t)n);
+		ret->size += (uint64_t)n;
+	}
+	if (hash && n == 0)
+		bs_sha256_final(hash, &ret->digest);
+	(void)bs_sha256_free(hash);
+	return n < 0 ? bs_fail_errno(err, (int)n, "hot pack: read it") : 0;
+}
+
+static int put_blobs(struct bs_repo *repo, struct bs_hot *h, const void *profile, int pack_fd,
+		     struct bs_error *err)
+{
+	struct bs_digest empty;
+	int r;
+
+	bs_digest_of(EMPTY, strlen(EMPTY), &empty);
+	r = bs_repo_put_blob_mem(repo, &empty, EMPTY, strlen(EMPTY), err);
+	if (r == 0)
+		r = bs_repo_put_blob_mem(repo, &h->profile.digest, profile, h->profile.size, err);
+	if (r == 0)
+		r = bs_repo_put_blob(repo, &h->pack.digest, pack_fd, h->pack.size, NULL, NULL, err);
+	return r;
+}
+
+int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
+		   int pack_fd, bool replace, struct bs_error *err)
+{
+	bs_autofree char *text = NULL;
+	char tag[BS_HOT_TAG_LEN];
+	struct bs_hot other;
+	size_t len;
+	int r;
+
+	if (!replace && bs_hot_find(repo, &h->image.digest, h->workload, &other, NULL) == 0)
+		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
+	bs_digest_of(profile, profile_len, &h->profile.digest);
+	h->profile.size = profile_len;
+	r = digest_of_file(pack_fd, &h->pack, err);
+	if (r == 0)
+		r = put_blobs(repo, h, profile, pack_fd, err);
+	if (r == 0)
+		r = bs_hot_write(h, &text, &len, err);
+	if (r < 0)
+		return r;
+	bs_digest_of(text, len, &h->digest);
+	return bs_repo_put_manifest(repo, bs_hot_tag(&h->image.digest, h->workload, tag),
+				    BS_MEDIA_OCI_MANIFEST, text, len, err);
+}

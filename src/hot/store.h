@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * The OCI artifact that holds profile and pack of an image and a workload, and the place
+ * where it is found: a tag made of both. bootseer-hot(5) lists media types and
+ * annotations.
+ */
+#ifndef BS_HOT_STORE_H
+#define BS_HOT_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "image/artifact.h"
+
+struct bs_error;
+struct bs_manifest;
+struct bs_repo;
+
+#define BS_HOT_TYPE "application/vnd.bootseer.hot.v1"
+#define BS_MEDIA_PROFILE "application/vnd.bootseer.hot.profile.v1+zstd"
+#define BS_MEDIA_PACK "application/vnd.bootseer.hot.pack.v1"
+#define BS_ANNOTATION_WORKLOAD "dev.bootseer.workload"
+#define BS_ANNOTATION_HOT_HEAD "dev.bootseer.hot.head"
+
+#define BS_WORKLOAD_MAX 128u
+
+/* 1 … BS_WORKLOAD_MAX bytes: letters, digits and any of . _ : / @ + - */
+bool bs_workload_ok(const char *name);
+
+#define BS_HOT_TAG_PREFIX "bootseer-hot-"
+#define BS_HOT_TAG_LEN (sizeof(BS_HOT_TAG_PREFIX) + 40)
+/* The tag of the pack of an image (its artifact's digest) and a workload; returns buf. */
+const char *bs_hot_tag(const struct bs_digest *image, const char *workload,
+		       char buf[BS_HOT_TAG_LEN]);
+
+struct bs_hot {
+	struct bs_digest digest; /* of the manifest */
+	struct bs_descriptor image, profile, pack;
+	char workload[BS_WORKLOAD_MAX + 1];
+	uint64_t head_len; /* bytes of the pack before its first segment */
+};
+
+/* Reads the manifest; digest is set from m. -EBADMSG with the member that is wrong. */
+int bs_hot_parse(const struct bs_manifest *m, struct bs_hot *ret, struct bs_error *err);
+
+/* The manifest's bytes (malloc'ed); same artifact, same bytes. */
+int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_error *err);
+
+/*
+ * With one request: the pack of image and workload. -ENOENT: there is none; -EBADMSG:
+ * what is under its tag is none, or that of another.
+ */
+int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
+		struct bs_hot *ret, struct bs_error *err);
+
+/*
+ * Publishes: profile (its bytes) and pack (fd, from its begin) first, the manifest last.
+ * h's profile and pack are set here, its digest too. Unless replace is set, one that is
+ * there stays: -EEXIST. Two that publish at once: either is whole, the later one stays.
+ */
+int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
+		   int pack_fd, bool replace, struct bs_error *err);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/rmtree.h"
+#include "base/str.h"
+#include "hot/store.h"
+#include "net/repo.h"
+
+static char dir[32];
+static struct bs_repo *repo;
+static struct bs_hot hot;
+
+static int set_up(void **state)
+{
+	bs_autofd int fd = -EBADF;
+	char image[] = "{\"the\":\"image\"}";
+
+	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
+	fd = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	hot = (struct bs_hot){ .workload = "train", .head_len = 3 };
+	bs_digest_of(image, strlen(image), &hot.image.digest);
+	hot.image.size = strlen(image);
+	return bs_layout_open(fd, dir, true, &repo, NULL);
+}
+
+static int tear_down(void **state)
+{
+	repo = bs_repo_unref(repo);
+	return bs_rmtree(AT_FDCWD, dir);
+}
+
+static int publish(const char *pack, bool replace, struct bs_hot *ret)
+{
+	bs_autofd int fd = memfd_create("pack", MFD_CLOEXEC);
+
+	*ret = hot;
+	assert_int_equal(bs_pwrite_full(fd, pack, strlen(pack), 0), 0);
+	return bs_hot_publish(repo, ret, "profile", 7, fd, replace, NULL);
+}
+
+static void what_was_published_is_found(void **state)
+{
+	struct bs_hot h, found;
+
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), -ENOENT);
+	assert_int_equal(publish("head and segments", false, &h), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &h.digest));
+	assert_true(bs_digest_eq(&found.pack.digest, &h.pack.digest));
+	assert_int_equal(found.pack.size, strlen("head and segments"));
+	assert_int_equal(found.profile.size, 7);
+	assert_int_equal(found.head_len, 3);
+	assert_string_equal(found.workload, "train");
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &h.digest, "train", &found, NULL), -ENOENT);
+}
+
+static void the_first_stays_unless_it_is_replaced(void **state)
+{
+	struct bs_hot first, second, found;
+
+	assert_int_equal(publish("first pack", false, &first), 0);
+	assert_int_equal(publish("second pack", false, &second), -EEXIST);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &first.digest));
+	assert_int_equal(publish("second pack", true, &second), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &second.digest));
+}
+
+/* The image's own list of what refers to it has the pack, so registries keep it with the image. */
+static void the_pack_refers_to_its_image(void **state)
+{
+	struct bs_manifest m = { 0 };
+	struct bs_hot h;
+
+	assert_int_equal(publish("a pack", false, &h), 0);
+	assert_int_equal(bs_repo_get_referrers(repo, &hot.image.digest, &m, NULL), 0);
+	assert_non_null(strstr(m.bytes, BS_HOT_TYPE));
+	bs_manifest_done(&m);
+}
+
+static void parse(const char *from, const char *to, int want, const char *word)
+{
+	bs_autofree char *text = NULL, *changed = NULL;
+	struct bs_manifest m = { .media_type = strdup(BS_MEDIA_OCI_MANIFEST) };
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_hot h = hot, found;
+	size_t len;
+	char *at;
+
+	h.profile.size = h.pack.size = 10;
+	assert_int_equal(bs_hot_write(&h, &text, &len, NULL), 0);
+	at = strstr(text, from);
+	assert_non_null(at);
+	changed = bs_strf("%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+	m.bytes = strdup(changed);
+	m.len = strlen(changed);
+	assert_int_equal(bs_hot_parse(&m, &found, &err), want);
+	if (!strstr(err.msg, word))
+		fail_msg("'%s' does not say '%s'", err.msg, word);
+	bs_manifest_done(&m);
+}
+
+static void wrong_manifests_are_refused(void **state)
+{
+	parse("\"schemaVersion\":2", "\"schemaVersion\":2", 0, "");
+	parse(BS_HOT_TYPE, "application/vnd.other", -EBADMSG, "artifactType");
+	parse(BS_MEDIA_PROFILE, "text/plain", -EBADMSG, "layers[0]");
+	parse(BS_MEDIA_PACK, "text/plain", -EBADMSG, "layers[1]");
+	parse("\"subject\"", "\"object\"", -EBADMSG, "subject");
+	parse(":\"train\"", ":\"tr ain\"", -EBADMSG, BS_ANNOTATION_WORKLOAD);
+	parse(":\"train\"", ":\"\"", -EBADMSG, BS_ANNOTATION_WORKLOAD);
+	parse("\"3\"", "\"10\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
+	parse("\"3\"", "\"-1\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
+	parse("\"3\"", "\"x\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
+}
+
+static void tags_tell_images_and_workloads_apart(void **state)
+{
+	char a[BS_HOT_TAG_LEN], b[BS_HOT_TAG_LEN];
+	struct bs_digest other = { { 1 } };
+
+	bs_hot_tag(&hot.image.digest, "train", a);
+	assert_int_equal(strlen(a), strlen("bootseer-hot-") + 40);
+	assert_string_not_equal(a, bs_hot_tag(&hot.image.digest, "train2", b));
+	assert_string_not_equal(a, bs_hot_tag(&other, "train", b));
+	assert_string_equal(a, bs_hot_tag(&hot.image.digest, "train", b));
+}
+
+static void names_of_workloads(void **state)
+{
+	char longest[BS_WORKLOAD_MAX + 2];
+
+	memset(longest, 'a', sizeof(longest));
+	longest[BS_WORKLOAD_MAX] = '\0';
+	assert_true(bs_workload_ok(longest));
+	longest[BS_WORKLOAD_MAX] = 'a';
+	longest[BS_WORKLOAD_MAX + 1] = '\0';
+	assert_false(bs_workload_ok(longest));
+	assert_true(bs_workload_ok("team/llama-7b:train+eval@v1.2_x"));
+	assert_false(bs_workload_ok(""));
+	assert_false(bs_workload_ok("a b"));
+	assert_false(bs_workload_ok("a\n"));
+	assert_false(bs_workload_ok("\xc3\xa4"));
+}
+
+#define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		STORE_TEST(what_was_published_is_found),
+		STORE_TEST(the_first_stays_unless_it_is_replaced),
+		STORE_TEST(the_pack_refers_to_its_image),
+		STORE_TEST(wrong_manifests_are_refused),
+		UNIT_TEST(tags_tell_images_and_workloads_apart),
+		UNIT_TEST(names_of_workloads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
