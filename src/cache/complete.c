@@ -84,9 +84,14 @@ static uint32_t next_run(struct completion *c, uint32_t *ret_first)
 /* Sets up the range and the flights that readers may join. Lock held. */
 static struct fetch *next_fetch(struct completion *c)
 {
-	uint32_t first, n = next_run(c, &first);
+	uint32_t first, n;
 	struct fetch *fe;
 
+	if (bs_fill_is_streaming(c->fill, c->blob)) { /* what is hot goes first: look again later */
+		c->failed = true;
+		return NULL;
+	}
+	n = next_run(c, &first);
 	if (n == 0)
 		return NULL;
 	fe = bs_fill_fetch_new(c->fill, c->blob, c->origin, first, n, BS_LANE_BACKGROUND);

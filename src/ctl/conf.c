@@ -23,7 +23,7 @@
 
 #define FILE_MAX (256u << 10)
 
-enum type { STRING, PATH, LIST, BOOL, NUMBER, DURATION, SIZE, FALLBACK, TYPE_MAX };
+enum type { STRING, PATH, LIST, BOOL, NUMBER, DURATION, SIZE, FALLBACK, RECORD, TYPE_MAX };
 
 static const struct {
 	const char *name;
@@ -37,6 +37,7 @@ static const struct {
 	{ "duration", "a number with ms, s, m or h behind" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
 	{ "fallback", "unpack or fail" },
+	{ "record", "auto, annotated or never" },
 };
 _Static_assert(BS_ARRAY_LEN(types) == TYPE_MAX, "a row each");
 
@@ -78,6 +79,10 @@ static const struct key keys[] = {
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
 	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
 	KEY("fetch", SIZE, background_rate, "0", "bytes per second for that; 0: no limit"),
+	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
+	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
+	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
+	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),
 	KEY("auth", STRING, provider_config, "", "the kubelet's CredentialProviderConfig"),
@@ -106,6 +111,20 @@ int bs_fallback_parse(const char *text, enum bs_fallback *ret)
 	else
 		return -EINVAL;
 	return 0;
+}
+
+static int parse_record(const char *text, enum bs_record *ret)
+{
+	static const char *const names[] = { "auto", "annotated", "never" };
+
+	_Static_assert(BS_ARRAY_LEN(names) == BS_RECORD_MAX, "a name each");
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++) {
+		if (bs_streq(text, names[i])) {
+			*ret = (enum bs_record)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 static int set_string(char **at, const char *value)
@@ -155,6 +174,8 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return bs_parse_size(value, at);
 	case FALLBACK:
 		return bs_fallback_parse(value, at);
+	case RECORD:
+		return parse_record(value, at);
 	case TYPE_MAX:
 		break;
 	}

@@ -24,6 +24,9 @@ struct bs_error;
 
 enum bs_fallback { BS_FALLBACK_UNPACK, BS_FALLBACK_FAIL, BS_FALLBACK_MAX };
 
+/* Starts that are recorded when their workload has no hot pack: all, those whose annotation asks. */
+enum bs_record { BS_RECORD_AUTO, BS_RECORD_ANNOTATED, BS_RECORD_NEVER, BS_RECORD_MAX };
+
 struct bs_conf {
 	char *file; /* where it was read from */
 	/* [runtime] */
@@ -50,6 +53,11 @@ struct bs_conf {
 	uint64_t read_wait_ns;	     /* a reader's, before EIO (5m) */
 	bool background;	     /* complete images after start */
 	uint64_t background_rate;    /* bytes per second, 0: no limit */
+	/* [hot] */
+	bool prefetch; /* of hot packs */
+	enum bs_record record;
+	uint64_t record_window_ns; /* 2m */
+	bool publish;
 	/* [auth] */
 	char *docker_config;
 	char *dockerconfig_dir;

@@ -84,6 +84,16 @@ void bs_broker_completed(struct bs_broker *b, const char *digest)
 		(void)bs_msg_send_now(b->sock, &m);
 }
 
+void bs_broker_streaming(struct bs_broker *b, const char *digest, bool on)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_STREAMING, 0);
+	(void)bs_msg_add_text(&m, BS_TAG_DIGEST, digest);
+	(void)bs_msg_add_u64(&m, BS_TAG_STREAM, on);
+	bs_broker_send(b, &m);
+}
+
 void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err)
 {
 	bs_automsg m;

@@ -10,6 +10,7 @@
 #ifndef BS_DAEMON_BROKER_H
 #define BS_DAEMON_BROKER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bs_broker;
@@ -22,6 +23,7 @@ int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err);
 void bs_broker_send(struct bs_broker *b, struct bs_msg *m);
 void bs_broker_event(struct bs_broker *b, const char *text);
 void bs_broker_completed(struct bs_broker *b, const char *digest);
+void bs_broker_streaming(struct bs_broker *b, const char *digest, bool on);
 
 /* Answers request id: result 0 or -errno with err's text. */
 void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err);

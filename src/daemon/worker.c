@@ -31,6 +31,7 @@
 #include "kern/sandbox.h"
 #include "net/loop.h"
 #include "rootfs/blockfs.h"
+#include "rootfs/hotstart.h"
 #include "rootfs/images.h"
 #include "rootfs/share.h"
 
@@ -52,6 +53,7 @@ struct worker {
 	struct bs_fill *fill;
 	struct bs_images *images;
 	struct bs_sources *sources;
+	struct bs_hotstart *hot;
 	pthread_mutex_t lock; /* guards tasks */
 	pthread_cond_t work;
 	struct bs_list tasks;
@@ -197,6 +199,88 @@ static void verify_cache(struct worker *w, uint32_t id)
 	bs_broker_send(w->broker, &m);
 }
 
+/* The rest of the image, while nobody waits; a stream of it goes first. */
+static void complete_behind(struct worker *w, struct bs_cached *i)
+{
+	const uint32_t n_units = bs_blob_geometry(i->blob)->n_units;
+
+	if (bs_blob_n_present(i->blob) < n_units)
+		bs_images_share(w->images, i);
+	/* also for what is all here, but has not been proven since a restart */
+	if (w->conf->background || bs_blob_n_present(i->blob) == n_units)
+		(void)bs_cached_complete(i, NULL, NULL);
+}
+
+static void streaming(void *cookie, const struct bs_digest *image, bool on)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+
+	bs_broker_streaming(((struct worker *)cookie)->broker, bs_digest_text(image, text), on);
+}
+
+static void reply_hot(struct worker *w, uint32_t id, struct bs_cached *i, const char *file)
+{
+	bs_autofd int meta = i ? bs_cached_open_metadata(i) : -EBADF;
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	if (meta >= 0) {
+		(void)bs_msg_add_text(&m, BS_TAG_FILE, file);
+		(void)bs_msg_add_fd(&m, meta);
+	}
+	bs_broker_send(w->broker, &m);
+}
+
+/* A start is as well without: what goes wrong is said, and it goes on. */
+static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart_request *rq)
+{
+	struct bs_hotstart_plan plan;
+	struct bs_error err = BS_ERROR_INIT;
+	char file[BS_HOTSTART_FILE_LEN];
+	struct bs_cached *i = NULL;
+	int r = 0;
+
+	bs_hotstart_find(w->hot, rq, &plan);
+	if (plan.record)
+		r = bs_hotstart_record(w->hot, rq, &i, file, &err);
+	reply_hot(w, m->id, plan.record && r == 0 ? i : NULL, file);
+	if (plan.stream && w->conf->prefetch)
+		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
+	if (r < 0)
+		event(w, bs_error_text(&err));
+	bs_hotstart_plan_done(&plan);
+}
+
+static void run_hot_task(struct worker *w, struct bs_msg *m)
+{
+	const char *sources[SOURCES_MAX], *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
+	struct bs_timeline none = BS_TIMELINE_NONE;
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autofd int timeline = bs_msg_take_fd(m, 0);
+	struct bs_digest digest;
+	struct bs_hotstart_request rq = {
+		.image = &digest, .workload = workload, .sources = sources, .timeline = timeline
+	};
+	uint64_t record = 0;
+	struct bs_cached *i;
+	int r = read_request(m, &digest, sources, &rq.n_sources, &rq.wait_ns, &err);
+
+	if (r == 0 && (!workload || !bs_workload_ok(workload)))
+		r = bs_fail(&err, -EINVAL, "a hot start without a workload");
+	if (r < 0) {
+		bs_broker_reply(w->broker, m->id, r, &err);
+		return;
+	}
+	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
+	rq.may_record = record != 0;
+	run_hot(w, m, &rq);
+	r = bs_images_prepare(w->images, &digest, sources, rq.n_sources, rq.wait_ns, &none, &i,
+			      &err);
+	if (r == 0) /* else PREPARE says what is wrong */
+		complete_behind(w, i);
+}
+
 static void run_task(struct worker *w, struct bs_msg *m)
 {
 	const char *sources[SOURCES_MAX];
@@ -221,11 +305,9 @@ static void run_task(struct worker *w, struct bs_msg *m)
 		return;
 	}
 	reply_prepared(w, m->id, i);
-	if (bs_blob_n_present(i->blob) < bs_blob_geometry(i->blob)->n_units)
-		bs_images_share(w->images, i);
-	/* also for what is all here, but has not been proven since a restart */
-	if (w->conf->background || bs_blob_n_present(i->blob) == bs_blob_geometry(i->blob)->n_units)
-		(void)bs_cached_complete(i, NULL, NULL);
+	if (!bs_msg_text(m, BS_TAG_WORKLOAD,
+			 0)) /* else what is hot comes first, see run_hot_task */
+		complete_behind(w, i);
 }
 
 static void *prepare_main(void *arg)
@@ -243,6 +325,8 @@ static void *prepare_main(void *arg)
 		(void)pthread_mutex_unlock(&w->lock);
 		if (t->msg.type == BS_MSG_VERIFY)
 			verify_cache(w, t->msg.id);
+		else if (t->msg.type == BS_MSG_HOT)
+			run_hot_task(w, &t->msg);
 		else
 			run_task(w, &t->msg);
 		bs_msg_done(&t->msg);
@@ -309,6 +393,10 @@ static void put_fill(struct bs_jsonw *w, const struct bs_fill_stats *s)
 	bs_jsonw_ku64(w, "unstored_frames", s->unstored_units);
 	bs_jsonw_ku64(w, "retries", s->retries);
 	bs_jsonw_ku64(w, "failed_reads", s->failed_reads);
+	bs_jsonw_ku64(w, "hot_bytes", s->streamed_bytes);
+	bs_jsonw_ku64(w, "hot_blocks", s->streamed_blocks);
+	bs_jsonw_ku64(w, "hot_waits", s->stream_waits);
+	bs_jsonw_ku64(w, "bad_segments", s->bad_segments);
 	bs_jsonw_end(w);
 }
 
@@ -331,6 +419,8 @@ static void reply_status(struct worker *w, uint32_t id)
 		put_lanes(j, &loop);
 		bs_jsonw_key(j, "images");
 		bs_images_status(w->images, j);
+		bs_jsonw_key(j, "hot");
+		bs_hotstart_status(w->hot, j);
 		bs_jsonw_end(j);
 		r = bs_jsonw_finish(j, &text);
 	}
@@ -356,7 +446,7 @@ static int control_loop(struct worker *w, int control)
 		if (m.type == BS_MSG_REPLY)
 			bs_broker_answered(w->broker, &m);
 		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE ||
-			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY)
+			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY || m.type == BS_MSG_HOT)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);
@@ -438,6 +528,13 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 {
 	struct bs_images_options io = { .event = event, .completed = completed, .cookie = w };
 	struct bs_blockfs_options bo = { .n_threads = FUSE_THREADS };
+	struct bs_hotstart_options ho = { .open_source = open_source,
+					  .publish = w->conf->publish,
+					  .window_ns = w->conf->record_window_ns,
+					  .parallel_max = w->conf->connections,
+					  .event = event,
+					  .streaming = streaming,
+					  .cookie = w };
 	struct bs_blockfs *fs;
 	uint64_t takeover = 0;
 	int r = start_fill(w, err);
@@ -455,6 +552,11 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 	r = bs_images_new(&io, &w->images, err);
 	if (r < 0)
 		return r;
+	ho.images = w->images;
+	ho.fill = w->fill;
+	r = bs_hotstart_new(&ho, &w->hot, err);
+	if (r < 0)
+		return r;
 	r = start_preparers(w, err);
 	if (r < 0)
 		return r;
@@ -464,6 +566,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 	bo.takeover = takeover != 0;
 	bo.images = w->images;
 	bo.fill = w->fill;
+	bo.hot = w->hot;
 	return bs_blockfs_start(&bo, &fs, err);
 }
 

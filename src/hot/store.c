@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -220,6 +221,58 @@ static int put_blobs(struct bs_repo *repo, struct bs_hot *h, const void *profile
 	return r;
 }
 
+int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,
+		    struct bs_error *err)
+{
+	bs_digest_of(profile, profile_len, &h->profile.digest);
+	h->profile.size = profile_len;
+	return digest_of_file(pack_fd, &h->pack, err);
+}
+
+/* A range that is waited for. */
+struct head_read {
+	struct bs_range range;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool done;
+};
+
+static void head_done(struct bs_range *rg)
+{
+	struct head_read *h = rg->cookie;
+
+	(void)pthread_mutex_lock(&h->lock);
+	h->done = true;
+	(void)pthread_cond_signal(&h->changed);
+	(void)pthread_mutex_unlock(&h->lock);
+}
+
+int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret, struct bs_error *err)
+{
+	bs_autofree char *buf = malloc(h->head_len + 1);
+	struct head_read w = { .range = { .blob = h->pack.digest,
+					  .len = h->head_len,
+					  .buf = buf,
+					  .lane = BS_LANE_HOT,
+					  .done = head_done },
+			       .lock = PTHREAD_MUTEX_INITIALIZER,
+			       .changed = PTHREAD_COND_INITIALIZER };
+
+	if (!buf)
+		return bs_fail(err, -ENOMEM, "hot pack: out of memory");
+	w.range.cookie = &w;
+	bs_repo_read(repo, &w.range);
+	(void)pthread_mutex_lock(&w.lock);
+	while (!w.done)
+		(void)pthread_cond_wait(&w.changed, &w.lock);
+	(void)pthread_mutex_unlock(&w.lock);
+	if (w.range.result < 0)
+		return bs_fail(err, w.range.result, "hot pack: its head: %s",
+			       w.range.text[0] ? w.range.text : strerror(-w.range.result));
+	*ret = bs_take(&buf);
+	return 0;
+}
+
 int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
 		   int pack_fd, bool replace, struct bs_error *err)
 {
@@ -231,9 +284,7 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 
 	if (!replace && bs_hot_find(repo, &h->image.digest, h->workload, &other, NULL) == 0)
 		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
-	bs_digest_of(profile, profile_len, &h->profile.digest);
-	h->profile.size = profile_len;
-	r = digest_of_file(pack_fd, &h->pack, err);
+	r = bs_hot_describe(h, profile, profile_len, pack_fd, err);
 	if (r == 0)
 		r = put_blobs(repo, h, profile, pack_fd, err);
 	if (r == 0)

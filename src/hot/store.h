@@ -56,6 +56,14 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
 		struct bs_hot *ret, struct bs_error *err);
 
+/* Sets profile and pack of h from the bytes and the file. */
+int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,
+		    struct bs_error *err);
+
+/* The pack's head, from repo (malloc'ed, h->head_len bytes). Blocks. */
+int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret,
+		     struct bs_error *err);
+
 /*
  * Publishes: profile (its bytes) and pack (fd, from its begin) first, the manifest last.
  * h's profile and pack are set here, its digest too. Unless replace is set, one that is

@@ -31,6 +31,7 @@ enum bs_span {
 	BS_SPAN_METADATA, /* EROFS metadata image written; bytes: its size */
 	BS_SPAN_MOUNT,	  /* erofs mount */
 	BS_SPAN_SWAP,	  /* overlay put in place of the engine's */
+	BS_SPAN_HOT,	  /* hot pack streamed; bytes: that came */
 	BS_SPAN_UNPACK,	  /* whole image unpacked, the fallback */
 	BS_SPAN_RUNTIME,  /* runc create, where we wait for it */
 	BS_SPAN_DELETE,

@@ -22,6 +22,8 @@
 #include "cache/blob.h"
 #include "cache/fill.h"
 #include "kern/fusedev.h"
+#include "hot/recording.h"
+#include "rootfs/hotstart.h"
 #include "rootfs/images.h"
 
 #define FOREVER 1e9 /* seconds: blobs never change */
@@ -56,14 +58,38 @@ static struct bs_blockfs *fs_of(fuse_req_t req)
 	return fuse_req_userdata(req);
 }
 
-static void fill_attr(const struct bs_cached *i, struct stat *st)
+/* The image behind a node, and its recording if the node is that of one; image NULL: none is. */
+static struct bs_recorded find_node(struct bs_blockfs *fs, fuse_ino_t node)
 {
-	*st = (struct stat){ .st_ino = i->node,
+	struct bs_recorded found = { .node = node };
+
+	if (bs_hotstart_known(fs->o.hot, node, &found))
+		return found;
+	found.image = bs_images_by_node(fs->o.images, node);
+	if (!found.image)
+		(void)bs_hotstart_by_node(fs->o.hot, node, &found);
+	return found;
+}
+
+static struct bs_recorded find_name(struct bs_blockfs *fs, const char *name)
+{
+	struct bs_recorded found = { .image = bs_images_by_name(fs->o.images, name) };
+
+	if (found.image)
+		found.node = found.image->node;
+	else
+		(void)bs_hotstart_by_name(fs->o.hot, name, &found);
+	return found;
+}
+
+static void fill_attr(const struct bs_recorded *f, struct stat *st)
+{
+	*st = (struct stat){ .st_ino = f->node,
 			     .st_mode = S_IFREG | 0400,
 			     .st_nlink = 1,
-			     .st_size = (off_t)i->blob_bytes,
+			     .st_size = (off_t)f->image->blob_bytes,
 			     .st_blksize = 4096,
-			     .st_blocks = (blkcnt_t)(i->blob_bytes / 512) };
+			     .st_blocks = (blkcnt_t)(f->image->blob_bytes / 512) };
 }
 
 static void fill_root(struct stat *st)
@@ -86,16 +112,16 @@ static void op_init(void *cookie, struct fuse_conn_info *conn)
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fuse_entry_param e = { .attr_timeout = FOREVER, .entry_timeout = FOREVER };
-	struct bs_cached *i = NULL;
+	struct bs_recorded f = { 0 };
 
 	if (parent == FUSE_ROOT_ID)
-		i = bs_images_by_name(fs_of(req)->o.images, name);
-	if (!i) {
+		f = find_name(fs_of(req), name);
+	if (!f.image) {
 		(void)fuse_reply_err(req, ENOENT);
 		return;
 	}
-	e.ino = i->node;
-	fill_attr(i, &e.attr);
+	e.ino = f.node;
+	fill_attr(&f, &e.attr);
 	(void)fuse_reply_entry(req, &e);
 }
 
@@ -106,25 +132,25 @@ static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup)
 
 static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct bs_cached *i;
+	struct bs_recorded f;
 	struct stat st;
 
 	if (ino == FUSE_ROOT_ID) {
 		fill_root(&st);
 	} else {
-		i = bs_images_by_node(fs_of(req)->o.images, ino);
-		if (!i) {
+		f = find_node(fs_of(req), ino);
+		if (!f.image) {
 			(void)fuse_reply_err(req, EIO);
 			return;
 		}
-		fill_attr(i, &st);
+		fill_attr(&f, &st);
 	}
 	(void)fuse_reply_attr(req, &st, FOREVER);
 }
 
 static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	if (!bs_images_by_node(fs_of(req)->o.images, ino)) {
+	if (!find_node(fs_of(req), ino).image) {
 		(void)fuse_reply_err(req, EIO);
 		return;
 	}
@@ -147,7 +173,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		    struct fuse_file_info *fi)
 {
 	struct bs_blockfs *fs = fs_of(req);
-	struct bs_cached *i = bs_images_by_node(fs->o.images, ino);
+	struct bs_recorded f = find_node(fs, ino);
+	struct bs_cached *i = f.image;
 	struct request *rq;
 
 	if (!i) {
@@ -166,6 +193,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		return;
 	}
 	bs_cached_note_read(i);
+	if (f.recording)
+		bs_recording_note(f.recording, (uint64_t)off, size);
 	rq->req = req;
 	rq->read = (struct bs_read){ .blob = i->blob,
 				     .origin = i->origin,

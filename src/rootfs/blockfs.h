@@ -2,7 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * The FUSE filesystem that serves the blobs: a root directory with one file an image,
- * named by the digits of its digest, read by the kernel's EROFS as a device.
+ * named by the digits of its digest, read by the kernel's EROFS as a device. A start
+ * that is recorded reads through a file of its own (rootfs/hotstart.h).
  *
  * Its server can be replaced at any time: node ids and file handles mean the same to
  * every server, and what a dead one had taken is asked again (bs_fusedev_resend).
@@ -21,6 +22,7 @@
 struct bs_blockfs;
 struct bs_error;
 struct bs_fill;
+struct bs_hotstart;
 struct bs_images;
 
 struct bs_blockfs_options {
@@ -29,6 +31,7 @@ struct bs_blockfs_options {
 	unsigned int n_threads;
 	struct bs_images *images;
 	struct bs_fill *fill;
+	struct bs_hotstart *hot;
 };
 
 /*

@@ -46,6 +46,7 @@ struct image {
 	struct bs_images *of;
 	int dirfd;
 	struct bs_artifact artifact;
+	uint64_t manifest_len;
 	struct bs_table *table;
 	struct bs_timeline tl; /* of the start that prepared it */
 	atomic_bool read_marked, fetch_marked;
@@ -139,6 +140,21 @@ const struct bs_table *bs_cached_table(const struct bs_cached *i)
 	return ((const struct image *)i)->table;
 }
 
+const struct bs_artifact *bs_cached_artifact(const struct bs_cached *i)
+{
+	return &((const struct image *)i)->artifact;
+}
+
+uint64_t bs_cached_manifest_len(const struct bs_cached *i)
+{
+	return ((const struct image *)i)->manifest_len;
+}
+
+int bs_cached_dirfd(const struct bs_cached *i)
+{
+	return ((const struct image *)i)->dirfd;
+}
+
 void bs_cached_set_aliases(struct bs_cached *pub, struct bs_alias *list, size_t n)
 {
 	struct image *i = (struct image *)pub;
@@ -195,7 +211,7 @@ static struct image *image_free(struct image *i)
 DEFINE_BS_AUTO(image, struct image, image_free)
 
 static int read_manifest(int dirfd, const struct bs_digest *digest, struct bs_artifact *ret,
-			 struct bs_error *err)
+			 uint64_t *ret_len, struct bs_error *err)
 {
 	bs_autofree char *bytes = NULL;
 	char type[] = BS_MEDIA_OCI_MANIFEST;
@@ -208,6 +224,7 @@ static int read_manifest(int dirfd, const struct bs_digest *digest, struct bs_ar
 	bs_digest_of(bytes, m.len, &m.digest);
 	if (!bs_digest_eq(&m.digest, digest))
 		return bs_fail(err, -EBADMSG, "cache file 'manifest' has another digest");
+	*ret_len = m.len;
 	return bs_artifact_parse(&m, ret, err);
 }
 
@@ -288,7 +305,7 @@ static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
 	i->pub.node = node_of(digest);
 	if (faccessat(dirfd, METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return bs_fail_errno(err, -errno, "cache file '%s'", METADATA);
-	if ((r = read_manifest(dirfd, digest, &i->artifact, err)) < 0 ||
+	if ((r = read_manifest(dirfd, digest, &i->artifact, &i->manifest_len, err)) < 0 ||
 	    (r = read_table(dirfd, &i->artifact.table, &i->table, err)) < 0)
 		return r;
 	i->pub.origin = bs_origin_new(&i->artifact.data.digest);
@@ -355,19 +372,24 @@ static int get(struct bs_images *im, const struct bs_digest *d, struct image **r
 	return r;
 }
 
+struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest)
+{
+	struct image *i = find_loaded(im, digest);
+
+	if (i)
+		return &i->pub;
+	return get(im, digest, &i, NULL) < 0 ? NULL : &i->pub;
+}
+
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	struct bs_digest d;
-	struct image *i = NULL;
 	int n = snprintf(text, sizeof(text), "sha256:%s", name);
 
 	if (n != BS_DIGEST_TEXT_LEN - 1 || bs_digest_parse(text, (size_t)n, &d) < 0)
 		return NULL;
-	i = find_loaded(im, &d);
-	if (i)
-		return &i->pub;
-	return get(im, &d, &i, NULL) < 0 ? NULL : &i->pub;
+	return bs_images_cached(im, &d);
 }
 
 static struct image *loaded_by_node(struct bs_images *im, uint64_t node)

@@ -74,6 +74,8 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 /* The prepared image behind a node id or name (hex digits); NULL: there is none. */
 struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node);
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name);
+/* The same by digest. */
+struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest);
 
 /* A read-only descriptor of the image's metadata. */
 int bs_cached_open_metadata(struct bs_cached *i);
@@ -86,8 +88,12 @@ int bs_cached_open_tree(struct bs_cached *i); /* and of its compressed tree */
  */
 int bs_cached_complete(struct bs_cached *i, void (*done)(void *cookie, int result), void *cookie);
 
+struct bs_artifact;
 struct bs_table;
 const struct bs_table *bs_cached_table(const struct bs_cached *i);
+const struct bs_artifact *bs_cached_artifact(const struct bs_cached *i);
+uint64_t bs_cached_manifest_len(const struct bs_cached *i); /* bytes */
+int bs_cached_dirfd(const struct bs_cached *i);		    /* of its entry; stays the image's */
 
 /*
  * Frames of i that other images of this node have too, ascending by frame: taken over;

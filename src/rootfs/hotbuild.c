@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "rootfs/hotbuild.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/atomicfile.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cache/blob.h"
+#include "cache/fill.h"
+#include "hot/pack.h"
+#include "hot/profile.h"
+#include "hot/recording.h"
+#include "image/table.h"
+#include "rootfs/images.h"
+
+/* A read of the cache that is waited for. */
+struct frame_read {
+	struct bs_read rd;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool done;
+};
+
+struct source {
+	struct bs_cached *image;
+	struct bs_fill *fill;
+	void *scratch;
+	void *unit;
+};
+
+static void read_done(struct bs_read *rd)
+{
+	struct frame_read *f = BS_CONTAINER_OF(rd, struct frame_read, rd);
+
+	(void)pthread_mutex_lock(&f->lock);
+	f->done = true;
+	(void)pthread_cond_signal(&f->changed);
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
+static int give_frame(void *cookie, uint32_t frame, void *out, struct bs_error *err)
+{
+	struct source *s = cookie;
+	const struct bs_frame *fr = &bs_cached_table(s->image)->frames[frame];
+	struct frame_read f = { .rd = { .blob = s->image->blob,
+					.origin = s->image->origin,
+					.off = fr->first_block * BS_BLOCK_BYTES,
+					.len = fr->n_blocks * BS_BLOCK_BYTES,
+					.buf = out,
+					.done = read_done },
+				.lock = PTHREAD_MUTEX_INITIALIZER,
+				.changed = PTHREAD_COND_INITIALIZER };
+
+	bs_fill_read(s->fill, &f.rd, s->scratch, s->unit);
+	(void)pthread_mutex_lock(&f.lock);
+	while (!f.done)
+		(void)pthread_cond_wait(&f.changed, &f.lock);
+	(void)pthread_mutex_unlock(&f.lock);
+	return f.rd.result < 0 ? bs_fail_errno(err, f.rd.result, "read frame %u", frame) : 0;
+}
+
+static int read_recording(struct bs_cached *image, struct bs_recording *recording,
+			  struct bs_profile **ret, struct bs_error *err)
+{
+	bs_auto(profile) struct bs_profile *p =
+		bs_profile_new(&bs_cached_artifact(image)->table.digest,
+			       image->blob_bytes / BS_BLOCK_BYTES);
+	bs_autofree struct bs_profile_event *events = NULL;
+	uint32_t window_ms;
+	size_t n;
+	int r;
+
+	if (!p)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = bs_recording_events(recording, &events, &n, &window_ms, err);
+	if (r < 0)
+		return r;
+	r = bs_profile_add_run(p, events, n, window_ms);
+	if (r < 0)
+		return bs_fail_errno(err, r, "profile");
+	if (p->n_ranges == 0)
+		return bs_fail(err, -ENODATA, "the container read nothing");
+	*ret = bs_take(&p);
+	return 0;
+}
+
+static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struct bs_profile *p,
+		      struct bs_hotbuild *b, struct bs_error *err)
+{
+	struct source s = { .image = image,
+			    .fill = fill,
+			    .scratch = bs_images_scratch_new(),
+			    .unit = malloc(BS_UNIT_BYTES_MAX) };
+	struct bs_pack_write_options o = { .table = bs_cached_table(image),
+					   .table_digest = &bs_cached_artifact(image)->table.digest,
+					   .frame = give_frame,
+					   .cookie = &s };
+	bs_autofree struct bs_extent *extents = calloc(p->n_ranges, sizeof(*extents));
+	uint64_t len;
+	int r = -ENOMEM;
+
+	for (uint32_t i = 0; extents && i < p->n_ranges; i++)
+		extents[i] = (struct bs_extent){ p->ranges[i].block, p->ranges[i].n_blocks };
+	b->pack_fd = bs_atomicfile_open(bs_cached_dirfd(image), 0600);
+	if (b->pack_fd < 0)
+		r = bs_fail_errno(err, b->pack_fd, "make the pack's file in the cache");
+	else if (!extents || !s.scratch || !s.unit)
+		r = bs_fail(err, -ENOMEM, "out of memory");
+	else
+		r = bs_pack_write(extents, p->n_ranges, &o, b->pack_fd, &b->hot.head_len, &len,
+				  err);
+	if (s.scratch)
+		bs_images_scratch_free(s.scratch);
+	free(s.unit);
+	return r;
+}
+
+int bs_hotbuild_make(struct bs_cached *image, struct bs_fill *fill, struct bs_recording *recording,
+		     const char *workload, struct bs_hotbuild *ret, struct bs_error *err)
+{
+	bs_auto(profile) struct bs_profile *p = NULL;
+	int r = read_recording(image, recording, &p, err);
+
+	if (r < 0)
+		return r;
+	ret->hot.image = (struct bs_descriptor){ image->digest, bs_cached_manifest_len(image) };
+	(void)snprintf(ret->hot.workload, sizeof(ret->hot.workload), "%s", workload);
+	r = bs_profile_write(p, &ret->profile, &ret->profile_len, err);
+	return r < 0 ? r : write_pack(image, fill, p, ret, err);
+}
+
+int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err)
+{
+	bs_autofree char *profile = bs_strf("hot-%s.profile", id);
+	bs_autofree char *pack = bs_strf("hot-%s.pack", id), *name = bs_strf("hot-%s.json", id);
+	bs_autofree char *text = NULL;
+	size_t len;
+	int r;
+
+	if (!profile || !pack || !name)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = bs_hot_describe(&b->hot, b->profile, b->profile_len, b->pack_fd, err);
+	if (r == 0)
+		r = bs_hot_write(&b->hot, &text, &len, err);
+	if (r < 0)
+		return r;
+	if ((r = bs_atomicfile_write(dirfd, profile, b->profile, b->profile_len, 0600, false)) <
+		    0 ||
+	    (r = bs_atomicfile_publish(b->pack_fd, dirfd, pack, false)) < 0 ||
+	    (r = bs_atomicfile_write(dirfd, name, text, len, 0600, false)) < 0)
+		return bs_fail_errno(err, r, "keep the hot pack in the cache");
+	return 0;
+}
+
+void bs_hotbuild_done(struct bs_hotbuild *b)
+{
+	free(b->profile);
+	b->profile = NULL;
+	b->pack_fd = bs_close(b->pack_fd);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* From a recording to profile and pack, made of the blocks in the cache. */
+#ifndef BS_ROOTFS_HOTBUILD_H
+#define BS_ROOTFS_HOTBUILD_H
+
+#include <stddef.h>
+
+#include "hot/store.h"
+
+struct bs_cached;
+struct bs_error;
+struct bs_fill;
+struct bs_recording;
+
+struct bs_hotbuild {
+	struct bs_hot hot; /* image, workload, head_len are set */
+	void *profile;	   /* owned */
+	size_t profile_len;
+	int pack_fd; /* an unnamed file in the image's entry; owned */
+};
+
+/*
+ * Makes both; frames that are not in the cache any more are fetched. Blocks for long:
+ * for a thread of its own. -ENODATA: nothing was recorded.
+ */
+int bs_hotbuild_make(struct bs_cached *image, struct bs_fill *fill, struct bs_recording *recording,
+		     const char *workload, struct bs_hotbuild *ret, struct bs_error *err);
+
+/* Names them in the image's entry (hotstart.h). */
+int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err);
+
+void bs_hotbuild_done(struct bs_hotbuild *b);
+#define bs_auto_hotbuild __attribute__((cleanup(bs_hotbuild_done)))
+
+#endif

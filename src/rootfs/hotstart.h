@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Hot starts, worker's side: for each start of a workload from an image that is not
+ * complete, find its hot pack and stream it into the cache; when there is none, record
+ * what the start reads and make one.
+ *
+ *   find ──there is one──▶ stream: head fetched, image prepared, segments come
+ *     │ none
+ *     ▼
+ *   record: the start gets a mount of its own, of the FUSE file HEX.ID, whose reads
+ *           are noted until the window is over; then, on the builder's thread:
+ *           profile and pack are made from the cache, kept in the image's entry and
+ *           published where the image came from
+ *
+ * Files in an image's entry, ID being the 40 digits of bs_hot_tag:
+ *   hot-ID.json       the manifest of the artifact that was found or made
+ *   hot-ID.head       the head of the pack that was found
+ *   hot-ID.workload   the name of the workload that is, or was, recorded
+ *   hot-ID.rec        the recording in progress
+ *   hot-ID.pack, hot-ID.profile   what was made of it
+ *
+ * Nothing here fails a start: what goes wrong is said once and the start is as if
+ * there were no hot packs.
+ */
+#ifndef BS_ROOTFS_HOTSTART_H
+#define BS_ROOTFS_HOTSTART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/digest.h"
+#include "hot/store.h"
+#include "obs/timeline.h"
+#include "rootfs/images.h"
+
+struct bs_error;
+struct bs_fill;
+struct bs_hotstart;
+struct bs_jsonw;
+struct bs_recording;
+
+struct bs_hotstart_options {
+	struct bs_images *images;
+	struct bs_fill *fill;
+	bs_open_source_fn *open_source;
+	bool publish;
+	uint64_t window_ns;	   /* of a recording */
+	unsigned int parallel_max; /* ranges of one pack at once */
+	void (*event)(void *cookie, const char *text);
+	/* A pack of the image begins to arrive, or no more does. Any thread. */
+	void (*streaming)(void *cookie, const struct bs_digest *image, bool on);
+	void *cookie;
+};
+
+int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **ret,
+		    struct bs_error *err);
+
+/* One start. The caller owns everything; it is used only during the calls. */
+struct bs_hotstart_request {
+	const struct bs_digest *image;
+	const char *workload; /* bs_workload_ok */
+	const char *const *sources;
+	size_t n_sources;
+	uint64_t wait_ns; /* for the image */
+	bool may_record;
+	int timeline; /* descriptor, stays the caller's; -EBADF */
+};
+
+/* What was found, to go on with. */
+struct bs_hotstart_plan {
+	bool stream; /* call bs_hotstart_stream */
+	bool record; /* call bs_hotstart_record */
+	struct bs_hot hot;
+	struct bs_repo *repo; /* that has it; reference */
+};
+
+/* Looks for the pack; blocks for one request to each source. */
+void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		      struct bs_hotstart_plan *ret);
+void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
+
+/* Starts the stream; blocks for its head and until the image is prepared. */
+int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       const struct bs_hotstart_plan *p, struct bs_error *err);
+
+/*
+ * Begins a recording; blocks until the image is prepared. *ret_file: the name of the
+ * FUSE file to mount (BS_HOTSTART_FILE_LEN bytes).
+ */
+#define BS_HOTSTART_FILE_LEN (64 + 1 + 40 + 1)
+int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
+		       struct bs_error *err);
+
+/* What a FUSE file or node of a recording stands for; false: there is none. */
+struct bs_recorded {
+	struct bs_cached *image;
+	struct bs_recording *recording; /* NULL: it is over */
+	uint64_t node;
+};
+bool bs_hotstart_known(struct bs_hotstart *hs, uint64_t node,
+		       struct bs_recorded *ret); /* quickly */
+bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_recorded *ret);
+bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret);
+
+/* An array with one object for each pack and recording of this process. */
+void bs_hotstart_status(struct bs_hotstart *hs, struct bs_jsonw *w);
+
+#endif
