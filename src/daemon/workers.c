@@ -140,10 +140,10 @@ static void became_ready(struct super *s)
 
 static void reply_came(struct super *s, struct bs_msg *m)
 {
-	struct held_image *i = mounts_by_request(s, m->id);
+	struct preparation *p = mounts_by_request(s, m->id);
 
-	if (i)
-		mounts_prepared(s, i, m);
+	if (p)
+		mounts_prepared(s, p, m);
 	else if (!unpacks_answered(s, m->id, m))
 		clients_forwarded(s, m->id, m);
 }
