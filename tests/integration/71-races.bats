@@ -97,3 +97,17 @@ nothing_left() {
 	lazy_run delete -f warm
 	nothing_left
 }
+
+@test "a runtime's root that the first create makes, behind a link or relative" {
+	local shim=$BOOTSEER_BUILDDIR/bootseer root
+	mkdir -p "$BST_ROOT/real/dir"
+	ln -s real "$BST_ROOT/link"
+	cd "$BST_ROOT/real/dir"
+	for root in "$BST_ROOT/link/one" "$BST_ROOT/./link//dir/../two/deep/" three ../four; do
+		"$shim" --root "$root" create -b "$BST_ROOT/b" k >"$BST_LOG/c.log" 2>&1 </dev/null 3>&- 4>&-
+		"$shim" --root "$root" start k
+		"$shim" --root "$root" delete -f k
+		nothing_left
+	done
+	cd /
+}
