@@ -98,6 +98,26 @@ nothing_left() {
 	nothing_left
 }
 
+@test "bootseerd killed while a create waits for its image: the next one gives it" {
+	local pid victim
+	registry_stop main
+	create "$BST_ROOT/b" k
+	bst_wait 10 node_pid supervisor
+	for victim in supervisor supervisor keeper; do
+		bst_wait 10 eval '[ "$(node_status .mounts[0].mounted)" = false ]'
+		# the second time all of them, so that nobody takes over
+		[ $victim = supervisor ] || kill -KILL "$(node_pid keeper)" "$(node_pid worker)"
+		kill -KILL "$(node_pid supervisor)" || :
+	done
+	registry_start main --port "${REGISTRY##*:}"
+	wait "$pid"
+	lazy_run start k
+	run -0 lazy_run exec k echo whole
+	[ "$output" = whole ]
+	lazy_run delete -f k
+	nothing_left
+}
+
 @test "a runtime's root that the first create makes, behind a link or relative" {
 	local shim=$BOOTSEER_BUILDDIR/bootseer root
 	mkdir -p "$BST_ROOT/real/dir"
