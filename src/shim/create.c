@@ -380,10 +380,16 @@ int bs_create(const struct bs_conf *conf, const struct bs_runc *runc, const stru
 	struct bs_error err = BS_ERROR_INIT;
 	int r = 0;
 
-	if (a->id && !a->help && bs_args_id_ok(a->id) && open_config(&c))
+	if (a->id && !a->help && open_config(&c))
 		r = look(&c, &err);
 	if (r > 0)
 		r = read_all(&c, &err);
+	/* from the stub alone it would start without its files */
+	if (r > 0 && !bs_args_id_ok(a->id))
+		r = bs_fail(&err, -EINVAL,
+			    "container ID '%.64s': with a converted image it may have at most %d "
+			    "of A-Z a-z 0-9 _ + , - .",
+			    a->id, BS_ARGS_ID_MAX);
 	if (r < 0)
 		r = bs_report_failure(&err);
 	else
