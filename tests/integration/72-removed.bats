@@ -49,6 +49,22 @@ works() {
 	lazy_no_state
 }
 
+@test "a full cache disk: what bootseerd says is what the start says" {
+	truncate -s 6M "$BST_ROOT/disk"
+	mkfs.ext4 -q "$BST_ROOT/disk"
+	mount -o loop "$BST_ROOT/disk" "$BST_CACHE"
+	bst_defer lazy_umount "$BST_CACHE"
+	dd if=/dev/zero of="$BST_CACHE/fill" bs=1k 2>/dev/null || :
+	refused "make '$BST_CACHE/images': No space left on device" k
+	rm "$BST_CACHE/fill"
+	node_start
+	dd if=/dev/zero of="$BST_CACHE/fill" bs=1k 2>/dev/null || :
+	refused "No space left on device" k
+	rm "$BST_CACHE/fill"
+	works k
+	node_stop
+}
+
 @test "a full or read-only run directory: no start, but deletes" {
 	mount -t tmpfs -o size=64k,mode=755 none "$BST_RUN"
 	bst_defer lazy_umount "$BST_RUN"
