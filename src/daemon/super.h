@@ -145,6 +145,8 @@ struct super {
 /* --- supervisor.c -------------------------------------------------------------------------- */
 int super_watch(struct super *s, struct watch *w);
 void super_unwatch(struct super *s, struct watch *w);
+/* Opens and makes the directories of the cache, anew when they are open. */
+int super_open_cache(struct super *s, struct bs_error *err);
 /* SIGKILL through the pidfd, which never means another process. */
 void super_kill(const struct bs_child *c);
 

@@ -529,6 +529,10 @@ static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, str
 	if (r < 0)
 		return r;
 	dirfd = bs_mkdir_open(im->o.dirfd, bs_digest_hex(digest, hex), 0700);
+	if (dirfd == -ENOENT)
+		return bs_fail(err, -EROFS,
+			       "the cache directory was removed while bootseerd runs; 'bootseerctl "
+			       "upgrade' makes it anew");
 	if (dirfd < 0)
 		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
 	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||

@@ -49,6 +49,16 @@ works() {
 	lazy_no_state
 }
 
+@test "the cache is removed under a running daemon: said, and a new worker has a new one" {
+	node_start
+	rm -rf "${BST_CACHE:?}"/*
+	refused "bootseerctl upgrade" k
+	bootseerctl upgrade
+	works k
+	[ -d "$BST_CACHE/images" ]
+	[ "$(stat -c %U "$BST_CACHE/images")" = nobody ]
+}
+
 @test "a full cache disk: what bootseerd says is what the start says" {
 	truncate -s 6M "$BST_ROOT/disk"
 	mkfs.ext4 -q "$BST_ROOT/disk"
