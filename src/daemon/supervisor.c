@@ -77,6 +77,7 @@ static int set_up_signals(struct super *s, struct bs_error *err)
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->signals.fd < 0)
 		return bs_fail_errno(err, -errno, "signalfd");

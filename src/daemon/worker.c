@@ -489,6 +489,7 @@ int bs_worker_main(const struct bs_conf *conf, int control)
 	bs_msg_init(&start, 0, 0);
 	bs_msg_init(&ready, BS_MSG_READY, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	r = shut_in(conf, control, &start, &err);
 	if (r == 0)
 		r = bs_broker_new(control, &w.broker, &err);

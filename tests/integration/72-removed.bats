@@ -96,6 +96,22 @@ works() {
 	node_stop
 }
 
+@test "the starter's limits on file sizes and address space" {
+	(
+		ulimit -S -f 100
+		node_start
+	)
+	works k
+	[ "$(node_status .worker.restarts)" = 0 ]
+	node_stop
+	(
+		ulimit -S -v 400000
+		node_start
+	)
+	works k
+	[ "$(node_status .worker.restarts)" = 0 ]
+}
+
 @test "an ID that is too long for a name of ours is refused, if there is an image" {
 	local id
 	id=$(printf '%0220d' 1)
