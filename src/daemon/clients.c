@@ -209,7 +209,7 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 		unpacks_request(s, c, m);
 		break;
 	case BS_MSG_UPGRADE:
-		workers_stop(s);
+		workers_replace(s);
 		clients_reply(s, c, m->id, 0, NULL);
 		break;
 	default:

@@ -121,6 +121,7 @@ struct super {
 	bool fuse_tried;   /* and failed: this machine has none */
 	bool listen_given; /* the socket is a service manager's: it stays when we end */
 	bool worker_ready;
+	bool worker_replaced; /* it was told to go, the next one is the binary on disk */
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
 	struct bs_list clients, images, leases, children, forwarded, unpacks;
@@ -150,7 +151,9 @@ void kept_tend_keeper(struct super *s);
 /* --- workers.c ---------------------------------------------------------------------------------- */
 /* Starts the worker when none runs and its time has come; makes the FUSE connection first. */
 void workers_tend(struct super *s);
-void workers_stop(struct super *s); /* SIGKILL; workers_tend starts another */
+void workers_stop(struct super *s);    /* SIGKILL; workers_tend starts another */
+void workers_replace(struct super *s); /* the same, as somebody asked for */
+/* by the program that is on disk */   /* SIGKILL; workers_tend starts another */
 /* Sends to the worker if it is ready. */
 bool workers_send(struct super *s, struct bs_msg *m);
 

@@ -60,7 +60,7 @@ static void signal_came(struct super *s, struct watch *w, uint32_t events)
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			s->stop = true;
 		else if (si.ssi_signo == SIGHUP) /* the next one is the binary on disk */
-			workers_stop(s);
+			workers_replace(s);
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* their sockets tell what matters */

@@ -196,8 +196,11 @@ static void worker_gone(struct super *s)
 	s->worker_restarts++;
 	s->worker_next_ns = bs_clock_ns() +
 			    (s->worker_failures == 1 ? 0 : BS_MIN(pause, PAUSE_MAX_NS));
-	if (!s->stop)
+	if (s->worker_replaced)
+		bs_log_info("the worker is replaced, as was asked for");
+	else if (!s->stop)
 		bs_log_warning("the worker died, starting another");
+	s->worker_replaced = false;
 	clients_forwarded(s, 0, NULL);
 }
 
@@ -280,6 +283,12 @@ void workers_tend(struct super *s)
 
 void workers_stop(struct super *s)
 {
+	super_kill(&s->worker_process);
+}
+
+void workers_replace(struct super *s)
+{
+	s->worker_replaced = s->worker.fd >= 0;
 	super_kill(&s->worker_process);
 }
 
