@@ -94,7 +94,8 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	if (r >= 0)
 		return r;
 	if (!nobody_listens(r))
-		return bs_fail_errno(err, r, "connect to '%s/%s'", o->run_dir, SOCKET_NAME);
+		return bs_fail_errno(err, r, "connect to '%s/%s'%s", o->run_dir, SOCKET_NAME,
+				     r == -EACCES ? " (which only root may)" : "");
 	if (!o->daemon)
 		return bs_fail(err, -ENOTCONN,
 			       "bootseerd is not running (nobody listens at '%s/%s')", o->run_dir,
