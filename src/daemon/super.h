@@ -105,6 +105,7 @@ struct forwarded {
 
 struct super {
 	const struct bs_conf *conf;
+	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	const char *config_file;
 	int epoll;
 	int run_fd, leases_fd, images_fd, unpacked_fd;
@@ -151,9 +152,9 @@ void kept_tend_keeper(struct super *s);
 /* --- workers.c ---------------------------------------------------------------------------------- */
 /* Starts the worker when none runs and its time has come; makes the FUSE connection first. */
 void workers_tend(struct super *s);
-void workers_stop(struct super *s);    /* SIGKILL; workers_tend starts another */
-void workers_replace(struct super *s); /* the same, as somebody asked for */
-/* by the program that is on disk */   /* SIGKILL; workers_tend starts another */
+void workers_stop(struct super *s); /* SIGKILL; workers_tend starts another */
+/* The next one is the program on disk, with the configuration of now; if that has an error, none is. */
+int workers_replace(struct super *s, struct bs_error *err);
 /* Sends to the worker if it is ready. */
 bool workers_send(struct super *s, struct bs_msg *m);
 

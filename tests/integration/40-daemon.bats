@@ -261,6 +261,22 @@ kill_often() {
 	[ "$status" = 1 ]
 	[[ $output == *"$BST_ROOT/image"* ]]
 	[[ $output == *allow_dirs* ]]
+	# done as the error says, it counts with the next worker
+	sed -i "s,^allow_dirs.*,allow_dirs = $BST_ROOT," "$BOOTSEER_CONFIG"
+	bootseerctl upgrade
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	# a file with an error takes the worker from nobody
+	worker=$(node_pid worker)
+	sed -i "s,^allow_dirs.*,alow_dirs = $BST_ROOT," "$BOOTSEER_CONFIG"
+	sed 's,^alow_dirs,allow_dirs,' "$BOOTSEER_CONFIG" >"$BST_ROOT/right.conf"
+	run bootseerctl upgrade -c "$BST_ROOT/right.conf"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"stays as it is"*alow_dirs* ]]
+	mv "$BST_ROOT/right.conf" "$BOOTSEER_CONFIG"
+	[ "$(node_pid worker)" = "$worker" ]
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 1
+	node_detach "$BST_ROOT/m"
 }
 
 @test "status, timeline and doctor: by others than root, and by the start of an id" {
