@@ -311,6 +311,7 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 	(void)bs_repo_unref(bs_origin_pick(fe->origin, fe->source, &n_sources));
 	fe->source++;
 	fe->tried++;
+	fe->range.fresh = true;
 	if (!is_wrong)
 		fe->only_bad = false;
 	if (fe->tried < n_sources) {

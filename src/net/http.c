@@ -281,6 +281,8 @@ int bs_http_prepare(struct bs_http *h, void *easy, void *share, const char *user
 	SET(CURLOPT_PREREQDATA, h);
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	if (h->fresh)
+		SET(CURLOPT_FRESH_CONNECT, 1L);
 	if (max_bytes_per_s)
 		SET(CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)max_bytes_per_s);
 	r = prepare_method(h, easy);

@@ -64,6 +64,7 @@ struct bs_http {
 	int body_fd;		/* when body is NULL and has_body: read by pread */
 	uint64_t body_off, body_len;
 	bool has_body;
+	bool fresh;		    /* over a new connection */
 	uint64_t expected_bytes;    /* of the answer, for the background rate; 0 unknown */
 	uint64_t *started_ns;	    /* atomic: set when its turn has come; NULL: nobody asks */
 	uint64_t answer_timeout_ns; /* wait for the answer after the body was sent; 0: as a stall */
