@@ -104,6 +104,7 @@ void bs_fill_submit(struct fetch *fe)
 	fe->range.done = range_done;
 	fe->range.result = 0;
 	fe->range.retry_after_ns = 0;
+	__atomic_store_n(&fe->range.got, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&fe->range.started_ns, 0, __ATOMIC_RELAXED);
 	fe->range.text[0] = '\0';
 	if (!r) {
@@ -361,7 +362,7 @@ static void count_fetched(struct bs_fill *f, struct bs_blob *b, uint32_t bytes)
 		f->o.fetched(f->o.fetched_cookie, b, bytes);
 }
 
-/* Units of a range that came; how many from the first on were right. */
+/* Units of a range that came, or of its part that did; how many from the first on were right. */
 static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
@@ -373,6 +374,8 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 		struct bs_unit u;
 
 		bs_fill_unit(fe->blob, unit, &u);
+		if (at + u.data_len > fe->range.got)
+			return i;
 		if (bs_blob_has(fe->blob, unit)) {
 			/* another fetch was quicker; a waiter may have come since */
 			if (bs_blob_read(fe->blob, unit, u.blob_off, un->bytes, u.blob_len) == 0) {
@@ -448,6 +451,18 @@ static void split_bad(struct bs_fill *f, struct fetch *fe, uint32_t n_right)
 	try_again(f, bad, true);
 }
 
+/* The first units of a range that broke off are there: only the others are asked for again. */
+static void shorten(struct fetch *fe, uint32_t n)
+{
+	struct bs_unit u;
+
+	bs_fill_unit(fe->blob, fe->first + n, &u);
+	fe->range.len -= u.data_off - fe->range.off;
+	fe->range.off = u.data_off;
+	fe->first += n;
+	fe->n -= n;
+}
+
 static void fetch_ended(struct job *j, struct unpacker *un)
 {
 	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
@@ -464,22 +479,26 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
 		bs_fill_ahead_learn(fe);
-		n_right = unpack_range(f, un, fe);
-		if (n_right == fe->n) {
-			if (fe->completion)
-				bs_completion_range_ended(fe->completion, false, fe->store_error);
-			(void)bs_fill_fetch_free(fe);
-			return;
-		}
-		report(f, "unit %u came with wrong bytes, refused", fe->first + n_right);
+		__atomic_store_n(&fe->range.got, fe->range.len, __ATOMIC_RELAXED);
 	}
+	n_right = unpack_range(f, un, fe);
+	if (n_right == fe->n) {
+		if (fe->completion)
+			bs_completion_range_ended(fe->completion, false, fe->store_error);
+		(void)bs_fill_fetch_free(fe);
+		return;
+	}
+	if (fe->range.result == 0)
+		report(f, "unit %u came with wrong bytes, refused", fe->first + n_right);
 	bs_origin_failed(fe->origin, fe->source);
-	if (fe->lane != BS_LANE_DEMAND)
+	if (fe->lane != BS_LANE_DEMAND) {
 		drop_or_promote(f, fe);
-	else if (fe->range.result == 0 && fe->n > 1)
+	} else if (fe->range.result == 0 && fe->n > 1) {
 		split_bad(f, fe, n_right);
-	else
+	} else {
+		shorten(fe, n_right);
 		try_again(f, fe, fe->range.result == 0);
+	}
 }
 
 /* The next job, demand first; NULL: none. Lock held. */

@@ -8,6 +8,7 @@
 # test-timeout: 120
 
 load ../lib/common.bash
+load ../lib/netns.bash
 load ../lib/registry.bash
 load ../lib/node.bash
 load ../lib/faults.bash
@@ -56,6 +57,59 @@ teardown() {
 	faults_unharmed
 	[ "$(faultproxy_count p '.action == "stall"')" = 4 ]
 	[ "$(faultproxy_count p '.action == "chunked"')" = 5 ]
+}
+
+@test "a source that trickles is given up for the next one" {
+	registry_start main
+	faults_setup 12 "fetch background = no" "fetch stall_timeout = 2s" \
+		"fetch plain_http = $REGISTRY"
+	local trickle='{"range": true, "action": "trickle", "bytes": 20000, "pause": 0.3}'
+	faultproxy_set p "$trickle"
+	faults_attach "$SOURCE" "docker://$REGISTRY/tree"
+	SECONDS=0
+	faults_check 4
+	[ $SECONDS -le 20 ]
+	faults_unharmed
+	[ "$(node_status .served.cache.retries)" -gt 0 ]
+}
+
+@test "the only source trickles, then recovers" {
+	faults_setup 12 "fetch background = no" "fetch stall_timeout = 2s"
+	faultproxy_set p '{"range": true, "action": "trickle", "bytes": 20000, "pause": 0.3}'
+	faults_attach
+	faults_check 4 &
+	local reading=$!
+	sleep 8
+	kill -0 "$reading"
+	# for new connections: those that trickle would go on for an hour
+	faultproxy_set p
+	SECONDS=0
+	wait "$reading"
+	[ $SECONDS -le 20 ]
+	faults_unharmed
+	[ "$(node_status .served.cache.retries)" -gt 0 ]
+}
+
+@test "a link of 1 Mbit/s with 16 ranges and more on it is slow and not stalled" {
+	netns_create far
+	registry_start main --netns far
+	faults_setup 24 "fetch background = no" "fetch connections = 16" \
+		"fetch plain_http = $REGISTRY"
+	faults_attach "docker://$REGISTRY/tree"
+	# that it was quick before is no measure
+	find "$BST_ROOT/m" -size +1000k | head -n 1 | xargs head -c 1000000 >"$BST_ROOT/some"
+	netns_rate far 1mbit
+	faults_check 16 &
+	local reading=$! before
+	before=$(netns_rx_bytes far)
+	sleep 45
+	kill -0 "$reading"
+	[ $(($(netns_rx_bytes far) - before)) -gt 3000000 ]
+	[ "$(node_status .served.cache.retries)" = 0 ]
+	netns_rate far none
+	wait "$reading"
+	faults_unharmed
+	[ "$(node_status .served.cache.retries)" = 0 ]
 }
 
 @test "wrong bytes in a frame: the second source has the right ones" {

@@ -27,8 +27,10 @@ struct fake {
 	struct model *model;
 	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
 	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
+	size_t keep;	     /* bytes that come all the same when it fails, at most half */
 	int n_fail;	     /* atomic; INT_MAX: always */
 	int n_reads, n_open; /* atomic */
+	uint64_t n_bytes;    /* atomic: asked for */
 	int hold;	     /* atomic: background ranges stay unanswered while set */
 };
 
@@ -46,9 +48,10 @@ static void *answer_main(void *arg)
 	usleep((useconds_t)(rg->off % 977));
 	while (rg->lane == BS_LANE_BACKGROUND && __atomic_load_n(&a->f->hold, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	if (rg->result == 0) {
-		model_content(rg->off, rg->buf, rg->len);
-		for (size_t i = 0; i < rg->len; i++)
+	rg->got = rg->result == 0 ? rg->len : BS_MIN(a->f->keep, rg->len / 2);
+	if (rg->got) {
+		model_content(rg->off, rg->buf, rg->got);
+		for (size_t i = 0; i < rg->got; i++)
 			((uint8_t *)rg->buf)[i] ^= 0xff;
 		if (a->bad)
 			((uint8_t *)rg->buf)[rg->len / 2] ^= 1;
@@ -70,6 +73,7 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 	*a = (struct answer){ .f = f, .rg = rg };
 	__atomic_add_fetch(&f->n_reads, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&f->n_bytes, rg->len, __ATOMIC_RELAXED);
 	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (__atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
@@ -368,6 +372,33 @@ static void cut_bodies_are_no_wrong_bytes(void **state)
 	assert_int_equal(stats().failed_reads, 0);
 }
 
+static void what_came_of_a_broken_range_is_kept(void **state)
+{
+	const uint32_t first = 16, n = 8;
+	uint64_t len = model.units[first + n].blob_off - model.units[first].blob_off, right = 0;
+
+	fakes[0].fail = -ETIMEDOUT;
+	fakes[0].keep = SIZE_MAX;
+	fakes[0].n_fail = 1;
+	assert_int_equal(read_and_check(model.units[first].blob_off, (uint32_t)len), 0);
+	for (uint32_t i = first; right + model.units[i].data_len <= len / 2; i++)
+		right += model.units[i].data_len;
+	assert_true(right > 0);
+	assert_int_equal(fakes[0].n_bytes, len);
+	assert_int_equal(fakes[1].n_bytes, len - right);
+	assert_int_equal(stats().fetched_units, n);
+	/* of another lane, and wherever it breaks */
+	fakes[0].n_fail = fakes[1].n_fail = 20;
+	fakes[1].fail = -ETIMEDOUT;
+	fakes[1].keep = 70000;
+	completed = 0;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	run_readers();
+	wait_completed();
+	assert_int_equal(stats().failed_reads, 0);
+	assert_int_equal(stats().fetched_units, MODEL_UNITS);
+}
+
 static void a_full_disk_is_served_from_memory(void **state)
 {
 	/* a descriptor that cannot be written: every store fails */
@@ -538,6 +569,7 @@ int main(void)
 						set_up_impatient, tear_down),
 		CASE(wrong_bytes_everywhere_fail_that_unit_alone),
 		CASE(cut_bodies_are_no_wrong_bytes),
+		CASE(what_came_of_a_broken_range_is_kept),
 		CASE(a_full_disk_is_served_from_memory),
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
