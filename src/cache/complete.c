@@ -53,10 +53,17 @@ static void finish(struct job *j, struct unpacker *un)
 		end(c, r);
 }
 
+/* Missing, and nobody brings it or knows that nobody has it. Lock held. */
+static bool is_wanted(struct completion *c, uint32_t unit)
+{
+	return bs_blob_next_missing(c->blob, unit) == unit &&
+	       !bs_fill_flight(c->fill, c->blob, unit, false) &&
+	       !bs_origin_is_wrong(c->origin, unit);
+}
+
 /* The next run of missing units without a flight, at most RANGE_DATA_MAX; 0: none. Lock held. */
 static uint32_t next_run(struct completion *c, uint32_t *ret_first)
 {
-	struct bs_fill *f = c->fill;
 	uint32_t n_units = bs_blob_geometry(c->blob)->n_units, n = 0;
 	uint64_t bytes = 0;
 	struct bs_unit u;
@@ -65,12 +72,11 @@ static uint32_t next_run(struct completion *c, uint32_t *ret_first)
 		c->next = bs_blob_next_missing(c->blob, c->next);
 		if (c->next >= n_units)
 			return 0;
-		if (!bs_fill_flight(f, c->blob, c->next, false))
+		if (is_wanted(c, c->next))
 			break;
 	}
 	*ret_first = c->next;
-	while (c->next < n_units && bs_blob_next_missing(c->blob, c->next) == c->next &&
-	       !bs_fill_flight(f, c->blob, c->next, false)) {
+	while (c->next < n_units && is_wanted(c, c->next)) {
 		bs_fill_unit(c->blob, c->next, &u);
 		if (n > 0 && bytes + u.data_len > RANGE_DATA_MAX)
 			break;
