@@ -27,9 +27,17 @@ static void end(struct completion *c, int result)
 	free(c);
 }
 
-static void again(void *cookie)
+static void again(struct job *j, struct unpacker *un)
 {
-	step(cookie, 0);
+	step(BS_CONTAINER_OF(j, struct completion, again), 0);
+}
+
+/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+static void begin_again(void *cookie)
+{
+	struct completion *c = cookie;
+
+	bs_fill_enqueue(c->fill, BS_LANE_BACKGROUND, &c->again);
 }
 
 static void again_later(struct completion *c)
@@ -38,7 +46,7 @@ static void again_later(struct completion *c)
 	c->next = 0;
 	c->finishing = false;
 	(void)pthread_mutex_unlock(&c->fill->lock);
-	if (bs_loop_after(c->fill->o.loop, bs_fill_pause_ns(PAUSE_ROUNDS, 0), again, c) < 0)
+	if (bs_loop_after(c->fill->o.loop, bs_fill_pause_ns(PAUSE_ROUNDS, 0), begin_again, c) < 0)
 		end(c, -ENOMEM);
 }
 
@@ -199,6 +207,8 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 				  .cookie = cookie };
 	bs_list_init(&c->finish.queued);
 	c->finish.run = finish;
+	bs_list_init(&c->again.queued);
+	c->again.run = again;
 	bs_list_init(&c->copy.queued);
 	c->copy.run = copy_some;
 	if (bs_blob_geometry(blob)->ops->alias)

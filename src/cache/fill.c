@@ -118,9 +118,19 @@ void bs_fill_submit(struct fetch *fe)
 	(void)bs_repo_unref(r);
 }
 
+static void submit_job(struct job *j, struct unpacker *un)
+{
+	j->run = fetch_ended;
+	bs_fill_submit(BS_CONTAINER_OF(j, struct fetch, job));
+}
+
+/* Not on the loop's own thread: a source that is a directory is read on the spot. */
 static void submit_later(void *cookie)
 {
-	bs_fill_submit(cookie);
+	struct fetch *fe = cookie;
+
+	fe->job.run = submit_job;
+	enqueue(fe);
 }
 
 /* --- flights ------------------------------------------------------------------------------------- */
