@@ -46,17 +46,19 @@ static void *answer_main(void *arg)
 	struct answer *a = arg;
 	struct bs_range *rg = a->rg;
 	uint64_t spoilt;
+	size_t got;
 
 	usleep((useconds_t)(rg->off % 977));
 	while (rg->lane == BS_LANE_BACKGROUND && __atomic_load_n(&a->f->hold, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	rg->got = rg->result == 0 ? rg->len : BS_MIN(a->f->keep, rg->len / 2);
-	if (rg->got) {
-		model_content(rg->off, rg->buf, rg->got);
-		for (size_t i = 0; i < rg->got; i++)
+	got = rg->result == 0 ? rg->len : BS_MIN(a->f->keep, rg->len / 2);
+	__atomic_store_n(&rg->got, got, __ATOMIC_RELAXED);
+	if (got) {
+		model_content(rg->off, rg->buf, got);
+		for (size_t i = 0; i < got; i++)
 			((uint8_t *)rg->buf)[i] ^= 0xff;
 		spoilt = __atomic_load_n(&a->f->spoilt, __ATOMIC_ACQUIRE);
-		if (spoilt >= rg->off && spoilt < rg->off + rg->got)
+		if (spoilt >= rg->off && spoilt < rg->off + got)
 			((uint8_t *)rg->buf)[spoilt - rg->off] ^= 1;
 		if (a->bad)
 			((uint8_t *)rg->buf)[rg->len / 2] ^= 1;
@@ -337,13 +339,15 @@ static void a_dead_first_source_is_asked_once(void **state)
 
 static void a_new_start_takes_no_source_away(void **state)
 {
-	struct fake dead = { .repo = { &fake_ops, 1000, dead_name },
-			     .fail = -EHOSTUNREACH,
-			     .spoilt = UINT64_MAX,
-			     .n_fail = 1000000 };
+	/* static: the origin has it until the end */
+	static struct fake dead;
 	struct bs_repo *repo = &dead.repo;
 	size_t n;
 
+	dead = (struct fake){ .repo = { &fake_ops, 1000, dead_name },
+			      .fail = -EHOSTUNREACH,
+			      .spoilt = UINT64_MAX,
+			      .n_fail = 1000000 };
 	bs_origin_add(origin, &repo, 1);
 	bs_origin_add(origin, &repo, 1);
 	(void)bs_repo_unref(bs_origin_pick(origin, 0, &n));
@@ -419,9 +423,11 @@ static void wrong_bytes_everywhere_fail_that_unit_alone(void **state)
 
 static void a_new_source_is_asked_for_what_was_wrong(void **state)
 {
-	struct fake good = { .repo = { &fake_ops, 1000, dead_name }, .spoilt = UINT64_MAX };
+	/* static: the origin has it until the end */
+	static struct fake good;
 	struct bs_repo *repo = &good.repo;
 
+	good = (struct fake){ .repo = { &fake_ops, 1000, dead_name }, .spoilt = UINT64_MAX };
 	spoil(model.units[9].blob_off);
 	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), -EIO);
 	assert_true(bs_origin_is_wrong(origin, 9));
