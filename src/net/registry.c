@@ -167,6 +167,17 @@ void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const 
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
+void bs_registry_strayed(struct bs_registry *r, const struct bs_digest *d, const char *url)
+{
+	struct landing *l;
+
+	(void)pthread_mutex_lock(&r->lock);
+	l = find_landing(r, d);
+	if (l && bs_streq(l->url, url))
+		drop_landing(r, l);
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
 /* --- manifests and tags ---------------------------------------------------------------------- */
 
 /* What the registry says that the bytes are must be what they are. */

@@ -69,8 +69,10 @@ int bs_registry_fail(struct bs_registry *r, struct bs_error *err, int code, cons
 /* --- where redirects of blobs led ------------------------------------------------------------- */
 
 char *bs_registry_landing(struct bs_registry *r, const struct bs_digest *d); /* malloc'ed or NULL */
-/* url NULL: forget it. */
+/* A transfer ended well there. url NULL: no redirect led away, forget an older one. */
 void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const char *url);
+/* url is of no use; a newer one is kept. */
+void bs_registry_strayed(struct bs_registry *r, const struct bs_digest *d, const char *url);
 
 /* --- the operations -------------------------------------------------------------------------- */
 

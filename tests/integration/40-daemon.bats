@@ -250,6 +250,29 @@ kill_often() {
 	node_stop
 }
 
+@test "a layout that is replaced by another directory is found again" {
+	tree_image 8
+	node_conf "fetch background = no"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	# the same image in a new directory, the old one empty: what is open goes on
+	cp -r "$BST_ROOT/image" "$BST_ROOT/next"
+	mv "$BST_ROOT/image" "$BST_ROOT/old"
+	mv "$BST_ROOT/next" "$BST_ROOT/image"
+	rm -r "$BST_ROOT/old/blobs/sha256"/*
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 4
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	# another image in a third directory: a start finds it, and the daemon is the same
+	rm -r "$BST_ROOT/old"
+	mv "$BST_ROOT/image" "$BST_ROOT/old"
+	echo more >"$BST_ROOT/tree/more"
+	convert "rootfs:$BST_ROOT/tree" "oci:$BST_ROOT/image:latest" --level 1
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	[ "$(cat "$BST_ROOT/m2/more")" = more ]
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
+	[ "$(node_status .worker.restarts)" = 0 ]
+}
+
 @test "a source that policy does not allow is refused, and named" {
 	tree_image 1
 	node_conf

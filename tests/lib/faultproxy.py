@@ -28,6 +28,8 @@ and what happens (action):
   wrong_range  206 with bytes that start `shift` further on than asked for
   chunked      the right body, but without a Content-Length
   slow         the right body at `rate` bytes a second
+  trickle      after `bytes` of the right body, the rest byte by byte, one each `pause`
+               seconds, for as long as the client stays
   drop         reset the connection; with `bytes`: after that many of the body
   refuse       401 with the WWW-Authenticate of the upstream, as if the token were dead
 The redirect's second port obeys rules too: these have "port": "redirect".
@@ -228,6 +230,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 break
         self.drop()
 
+    def trickle(self, response, pause):
+        while data := response.read(1):
+            self.wfile.write(data)
+            self.sent += 1
+            time.sleep(pause)
+
     def relay(self, response, rule):
         action = rule.get("action")
         length = response.headers.get("Content-Length")
@@ -241,7 +249,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # position in the blob of the next byte
         m = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
         pos = int(m.group(1)) if m else 0
-        stop = rule.get("bytes") if action in ("truncate", "stall", "drop") else None
+        stop = rule.get("bytes", 0) if action == "trickle" else None
+        if action in ("truncate", "stall", "drop"):
+            stop = rule.get("bytes")
         while True:
             want = CHUNK if stop is None else min(CHUNK, stop - self.sent)
             if want == 0:
@@ -250,6 +260,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.stall(rule.get("seconds", 3600))
                 if action == "drop":
                     self.drop()
+                if action == "trickle":
+                    self.trickle(response, rule.get("pause", 1))
                 raise Dropped
             data = response.read1(want)
             if not data:

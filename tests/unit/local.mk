@@ -82,6 +82,10 @@ UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-pace
+tests_unit_test_net_pace_SOURCES = %D%/test-net-pace.c %D%/unit.h
+tests_unit_test_net_pace_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-obs-timeline
 tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
 tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
