@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/atomicfile.h"
 #include "base/error.h"
@@ -54,6 +55,10 @@ static int write_bundle(const char *dir, const char *text, size_t len, struct bs
 
 	if (fd < 0)
 		return bs_fail_errno(err, fd, "bundle '%s'", dir);
+	if (faccessat(fd, "config.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return bs_fail(
+			err, -EEXIST,
+			"bundle '%s' has a config.json: remove it, or name another directory", dir);
 	if (mkdirat(fd, "rootfs", 0755) < 0 && errno != EEXIST)
 		return bs_fail_errno(err, -errno, "bundle '%s': rootfs", dir);
 	r = bs_atomicfile_write(fd, "config.json", text, len, 0644, false);

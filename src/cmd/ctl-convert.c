@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -100,7 +101,7 @@ static int print_json(const char *repository, const char *tag, const struct bs_c
 	bs_jsonw_end(w);
 	if (bs_jsonw_finish(w, &out) < 0)
 		return -ENOMEM;
-	puts(bs_buf_str(&out));
+	(void)fputs(bs_buf_str(&out), stdout);
 	return 0;
 }
 
@@ -219,6 +220,25 @@ static int convert(struct options *o, const struct bs_ref *src, const struct bs_
 	return r;
 }
 
+static int check_options(const struct options *o, struct bs_error *err)
+{
+	if (o->level > 19) /* 0: none was given */
+		return bs_fail(err, -EINVAL, "--level: %u is not from 1 to 19", o->level);
+	if (o->jobs == 0)
+		return bs_fail(err, -EINVAL, "--jobs: there must be one or more");
+	if (o->stub_tag && !bs_ref_tag_ok(o->stub_tag))
+		return bs_fail(err, -EINVAL,
+			       "--stub-tag: '%s' is no tag (at most 128 of A-Z a-z 0-9 _ . -)",
+			       o->stub_tag);
+	for (size_t i = 0; i < o->platforms.n; i++) {
+		if (!strchr(o->platforms.v[i], '/'))
+			return bs_fail(err, -EINVAL,
+				       "--platform: '%s' is not OS/ARCH, as linux/arm64",
+				       o->platforms.v[i]);
+	}
+	return 0;
+}
+
 int ctl_image_convert(int argc, char **argv)
 {
 	__attribute__((cleanup(options_done))) struct options o = { .net = CTL_NET_INIT,
@@ -254,8 +274,8 @@ int ctl_image_convert(int argc, char **argv)
 	unsigned int n;
 	int r = bs_options_parse(&usage, argc, argv, args, &n, &err);
 
-	if (r == 0 && (o.level > 19 || o.jobs == 0))
-		r = bs_fail(&err, -EINVAL, "--%s is out of range", o.jobs ? "level" : "jobs");
+	if (r == 0)
+		r = check_options(&o, &err);
 	if (r == 0)
 		r = bs_ref_parse(args[0], &src, &err);
 	if (r == 0)

@@ -160,12 +160,28 @@ static void check_runtime(struct doctor *d, const struct bs_conf *conf)
 	note(d, "the wrapped runtime", r, &err, BAD, "install runc, or set [runtime] runtime");
 }
 
+/* Others may not try what it is about: what they were refused would say nothing of the machine. */
+static bool check_root(struct doctor *d)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	int r = geteuid() == 0 ? 0 : bs_fail(&err, -EPERM, "only root can try the rest");
+
+	note(d, "root", r, &err, BAD, "run it as root, as bootseer and bootseerd are");
+	return r == 0;
+}
+
 static void check_daemon(struct doctor *d, const struct bs_conf *conf)
 {
 	const struct bs_client_options o = { .run_dir = conf->run_dir, .timeout_ns = BS_NS_PER_S };
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofd int sock = bs_client_connect(&o, &err);
 
+	if (sock == -ENOTCONN && conf->autostart && conf->daemon[0] &&
+	    access(conf->daemon, X_OK) < 0) {
+		(void)bs_fail_errno(&err, -errno, "start '%s' ([node] daemon)", conf->daemon);
+		note(d, "bootseerd", sock, &err, BAD, "mend that key, or leave it out");
+		return;
+	}
 	note(d, "bootseerd", sock, &err, WEAK,
 	     conf->autostart ? "it is started when it is needed"
 			     : "start it, or set [node] autostart = yes");
@@ -173,6 +189,8 @@ static void check_daemon(struct doctor *d, const struct bs_conf *conf)
 
 static void examine(struct doctor *d, const struct bs_conf *conf)
 {
+	if (!check_root(d))
+		return;
 	probe(d, "EROFS", bs_probe_erofs, BAD,
 	      "load the erofs module; until then images are unpacked");
 	probe(d, "FUSE", bs_probe_fuse, BAD,
@@ -259,7 +277,7 @@ int ctl_doctor(int argc, char **argv)
 	if (r != 0)
 		return ctl_usage(&usage, r, &err);
 	r = bs_conf_read(config, &conf, &err);
-	note(&d, "configuration", r, &err, BAD, "mend the line that is named");
+	note(&d, "configuration", r, &err, BAD, "mend what is named");
 	if (r == 0) {
 		examine(&d, &conf);
 		bs_conf_done(&conf);

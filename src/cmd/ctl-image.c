@@ -136,7 +136,7 @@ static int print_json(struct bs_jsonw *w)
 
 	if (bs_jsonw_finish(w, &out) < 0)
 		return -ENOMEM;
-	puts(bs_buf_str(&out));
+	(void)fputs(bs_buf_str(&out), stdout);
 	return 0;
 }
 
@@ -275,8 +275,12 @@ int ctl_image_verify(int argc, char **argv)
 	bs_progress_begin(&v.progress, "verifying", i->a.data.size);
 	r = bs_image_verify(i, on_bytes, &v, &err);
 	bs_progress_end(&v.progress, r < 0);
-	if (r < 0)
+	if (r < 0) {
+		bs_autofree char *where = bs_ref_text(&l.ref, false);
+
+		(void)bs_error_context(&err, "%s", where ? where : "the image");
 		return ctl_fail(&err);
+	}
 	if (l.json)
 		return verified_json(i) < 0;
 	printf("%u frames are right\n", i->table->n_frames);

@@ -60,8 +60,9 @@ int ctl_node_verify(const char *config, bool json)
 	if (json)
 		(void)puts(text);
 	else
-		(void)printf("%" PRIu64 " frames of %" PRIu64 " images looked at, %" PRIu64
-			     " wrong: they will be fetched again\n",
-			     frames, images, wrong);
+		(void)printf("%" PRIu64 " frames of %" PRIu64 " image%s looked at, %" PRIu64
+			     " wrong%s\n",
+			     frames, images, images == 1 ? "" : "s", wrong,
+			     wrong ? ": they will be fetched again" : "");
 	return wrong > 0;
 }

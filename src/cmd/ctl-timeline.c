@@ -3,6 +3,7 @@
 /* bootseerctl timeline ID: one container's start as a list of bars. */
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,6 +26,8 @@
 #define LINE_MAX_BYTES 8192u
 #define EVENTS_MAX 4096u
 #define BAR 40u
+#define SUFFIX ".jsonl"
+#define ID_BEGIN_MIN 12u /* a shorter one may be the name of another container */
 
 struct event {
 	char name[32];
@@ -151,20 +154,64 @@ static void show(struct timeline *t, const char *id)
 	}
 }
 
-static int read_timeline(const char *run_dir, const char *id, char **ret, struct bs_error *err)
+/* Engines show the first 12 digits of their ids. NULL: no file, or several, begin so. */
+static char *complete_id(int run_fd, const char *begin)
 {
-	bs_autofree char *name = bs_strf("timeline/%s.jsonl", id);
+	bs_autofd int fd = openat(run_fd, "timeline", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 && strlen(begin) >= ID_BEGIN_MIN ? fdopendir(fd) : NULL;
+	bs_autofree char *found = NULL;
+	unsigned int n = 0;
+
+	if (!d)
+		return NULL;
+	(void)bs_take_fd(&fd); /* closedir closes it */
+	for (struct dirent *e; (e = readdir(d));) {
+		if (!bs_str_after(e->d_name, begin) || !bs_str_ends(e->d_name, SUFFIX))
+			continue;
+		free(bs_take(&found));
+		found = strndup(e->d_name, strlen(e->d_name) - strlen(SUFFIX));
+		n++;
+	}
+	(void)closedir(d);
+	return n == 1 ? bs_take(&found) : NULL;
+}
+
+static int no_timeline(const char *run_dir, const char *id, struct bs_error *err)
+{
+	return bs_fail(err, -ENOENT,
+		       "no timeline of '%s' in '%s': give the container's id, of which engines "
+		       "show the first 12 digits",
+		       id, run_dir);
+}
+
+/* ret_id: the whole of an id of which only the beginning was given. */
+static int read_timeline(const char *run_dir, const char *id, char **ret_id, char **ret,
+			 struct bs_error *err)
+{
 	bs_autofd int dir = open(run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bs_autofree char *name = bs_strf("timeline/%s" SUFFIX, id), *whole = NULL;
 	int r;
 
 	if (!name || !bs_path_name_ok(id, strlen(id)))
 		return bs_fail(err, -EINVAL, "'%s' is no container id", id);
+	if (dir < 0 && errno == ENOENT)
+		return no_timeline(run_dir, id, err);
 	if (dir < 0)
-		return bs_fail_errno(err, -errno, "open run directory '%s'", run_dir);
+		return bs_fail_errno(err, -errno, "open run directory '%s'%s", run_dir,
+				     errno == EACCES ? " (which only root may)" : "");
 	r = bs_read_file_at(dir, name, O_NOFOLLOW, FILE_MAX, ret, NULL);
-	if (r == -ENOENT)
-		return bs_fail(err, r, "no timeline of '%s' in '%s'", id, run_dir);
-	return r < 0 ? bs_fail_errno(err, r, "read '%s/%s'", run_dir, name) : 0;
+	if (r == -ENOENT) {
+		whole = complete_id(dir, id);
+		if (!whole)
+			return no_timeline(run_dir, id, err);
+		free(bs_take(&name));
+		name = bs_strf("timeline/%s" SUFFIX, whole);
+		r = name ? bs_read_file_at(dir, name, O_NOFOLLOW, FILE_MAX, ret, NULL) : -ENOMEM;
+	}
+	if (r < 0)
+		return bs_fail_errno(err, r, "read the timeline of '%s' in '%s'", id, run_dir);
+	*ret_id = whole ? bs_take(&whole) : strdup(id);
+	return *ret_id ? 0 : bs_fail_errno(err, -ENOMEM, "id");
 }
 
 int ctl_timeline(int argc, char **argv)
@@ -184,7 +231,7 @@ int ctl_timeline(int argc, char **argv)
 		.min_args = 1,
 		.max_args = 1,
 	};
-	bs_autofree char *text = NULL;
+	bs_autofree char *text = NULL, *whole = NULL;
 	struct bs_error err = BS_ERROR_INIT;
 	struct timeline t = { 0 };
 	struct bs_conf conf;
@@ -195,7 +242,7 @@ int ctl_timeline(int argc, char **argv)
 		return ctl_usage(&usage, r, &err);
 	if (bs_conf_read(config, &conf, &err) < 0)
 		return ctl_fail(&err);
-	r = read_timeline(conf.run_dir, id, &text, &err);
+	r = read_timeline(conf.run_dir, id, &whole, &text, &err);
 	bs_conf_done(&conf);
 	if (r < 0)
 		return ctl_fail(&err);
@@ -209,7 +256,7 @@ int ctl_timeline(int argc, char **argv)
 		r = read_line(&t, line, len);
 		line += len;
 	}
-	show(&t, id);
+	show(&t, whole);
 	free(t.events);
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include "base/spawn.h"
 
 #define SOCKET_NAME "bootseerd.sock"
+#define LOG_NAME "bootseerd.log"
 
 /* The run directory may be deeper than sun_path is long: go by its descriptor. */
 static int try_connect(int run_fd, uint64_t timeout_ns)
@@ -69,8 +70,9 @@ static int start_daemon(const struct bs_client_options *o, struct bs_error *err)
 	if (r < 0)
 		return bs_fail_errno(err, r, "wait for '%s' to start", o->daemon);
 	if (bs_spawn_exit_code(status) != 0)
-		return bs_fail(err, -ENOTCONN, "'%s' did not start (exit code %d)", o->daemon,
-			       bs_spawn_exit_code(status));
+		return bs_fail(err, -ENOTCONN,
+			       "'%s' did not start (exit code %d); see '%s/" LOG_NAME "'",
+			       o->daemon, bs_spawn_exit_code(status), o->run_dir);
 	return 0;
 }
 
@@ -81,15 +83,19 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 
 	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700)
 			   : open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (run_fd < 0 && !o->daemon)
+	if (run_fd < 0 && !o->daemon && errno == ENOENT)
 		return bs_fail(err, -ENOTCONN, "bootseerd is not running (no '%s')", o->run_dir);
+	if (run_fd < 0 && !o->daemon)
+		return bs_fail_errno(err, -errno, "open run directory '%s'%s", o->run_dir,
+				     errno == EACCES ? " (which only root may)" : "");
 	if (run_fd < 0)
 		return bs_fail_errno(err, run_fd, "make run directory '%s'", o->run_dir);
 	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
 	if (!nobody_listens(r))
-		return bs_fail_errno(err, r, "connect to '%s/%s'", o->run_dir, SOCKET_NAME);
+		return bs_fail_errno(err, r, "connect to '%s/%s'%s", o->run_dir, SOCKET_NAME,
+				     r == -EACCES ? " (which only root may)" : "");
 	if (!o->daemon)
 		return bs_fail(err, -ENOTCONN,
 			       "bootseerd is not running (nobody listens at '%s/%s')", o->run_dir,

@@ -23,7 +23,21 @@
 
 #define FILE_MAX (256u << 10)
 
-enum type { STRING, PATH, LIST, BOOL, NUMBER, DURATION, SIZE, FALLBACK, TYPE_MAX };
+/* the last three are lists whose words have a form */
+enum type {
+	STRING,
+	PATH,
+	BOOL,
+	NUMBER,
+	DURATION,
+	SIZE,
+	FALLBACK,
+	LIST,
+	DIRS,
+	MIRRORS,
+	STORES,
+	TYPE_MAX
+};
 
 static const struct {
 	const char *name;
@@ -31,12 +45,15 @@ static const struct {
 } types[] = {
 	{ "string", "a text" },
 	{ "path", "an absolute path" },
-	{ "list", "words between spaces or commas" },
 	{ "bool", "yes or no" },
 	{ "number", "a number from 1 to 1000" },
 	{ "duration", "a number with ms, s, m or h behind" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
 	{ "fallback", "unpack or fail" },
+	{ "list", "words between spaces or commas" },
+	{ "list", "absolute paths of directories" },
+	{ "list", "words HOST=MIRROR or HOST=MIRROR/PREFIX" },
+	{ "list", "words oci:/DIR or docker://HOST/NAME" },
 };
 _Static_assert(BS_ARRAY_LEN(types) == TYPE_MAX, "a row each");
 
@@ -65,8 +82,8 @@ static const struct key keys[] = {
 	KEY("node", STRING, daemon, "", "the path of bootseerd"),
 	KEY("node", BOOL, autostart, "yes", "start bootseerd when it does not run"),
 	KEY_NS("node", keep_mounts, "10m", "how long an image's mount is kept unused"),
-	KEY("fetch", LIST, mirrors, "", "HOST=MIRROR[/PREFIX], tried before HOST"),
-	KEY("fetch", LIST, stores, "", "further places of images: oci:DIR, docker://HOST/NAME"),
+	KEY("fetch", MIRRORS, mirrors, "", "HOST=MIRROR[/PREFIX], tried before HOST"),
+	KEY("fetch", STORES, stores, "", "further places of images: oci:DIR, docker://HOST/NAME"),
 	KEY("fetch", LIST, plain_http, "", "registries that are spoken to without TLS"),
 	KEY("fetch", LIST, insecure, "", "registries whose certificate is not checked"),
 	KEY("fetch", STRING, ca_file, "", "certificates to trust, in place of the system's"),
@@ -83,7 +100,7 @@ static const struct key keys[] = {
 	KEY("auth", STRING, provider_config, "", "the kubelet's CredentialProviderConfig"),
 	KEY("auth", STRING, provider_bin_dir, "", "where its plug-ins are"),
 	KEY("policy", LIST, allow_registries, "*", "patterns of HOST/NAME that may be served"),
-	KEY("policy", LIST, allow_dirs, "", "directories that oci: sources may lie in"),
+	KEY("policy", DIRS, allow_dirs, "", "directories that oci: sources may lie in"),
 	KEY("policy", BOOL, allow_annotations, "yes", "whether dev.bootseer.* annotations count"),
 	KEY("policy", FALLBACK, fallback, "unpack", "when an image cannot be served lazily here"),
 };
@@ -132,6 +149,40 @@ static int set_number(uint32_t *at, const char *value)
 	return 0;
 }
 
+static bool is_list(enum type type)
+{
+	return type >= LIST && type < TYPE_MAX;
+}
+
+static bool word_ok(enum type type, const char *word)
+{
+	const char *rest = strchr(word, '=');
+
+	switch (type) {
+	case DIRS:
+		return word[0] == '/';
+	case MIRRORS:
+		return rest && rest > word && rest[1];
+	case STORES:
+		return bs_str_after(word, "oci:/") || bs_str_after(word, "docker://");
+	default:
+		return true;
+	}
+}
+
+/* Words that could never fit anything are mistakes: none of them is passed over. */
+static int set_list(struct bs_strv *at, enum type type, const char *value)
+{
+	size_t i = at->n;
+	int r = bs_strv_split(at, value, " \t,");
+
+	for (; r == 0 && i < at->n; i++) {
+		if (!word_ok(type, at->v[i]))
+			r = -EINVAL;
+	}
+	return r;
+}
+
 static int set(struct bs_conf *c, const struct key *k, const char *value)
 {
 	void *at = (char *)c + k->at;
@@ -143,8 +194,6 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return set_string(at, value);
 	case STRING:
 		return set_string(at, value);
-	case LIST:
-		return bs_strv_split(at, value, " \t,");
 	case BOOL:
 		return bs_parse_bool(value, at);
 	case NUMBER:
@@ -155,6 +204,11 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return bs_parse_size(value, at);
 	case FALLBACK:
 		return bs_fallback_parse(value, at);
+	case LIST:
+	case DIRS:
+	case MIRRORS:
+	case STORES:
+		return set_list(at, k->type, value);
 	case TYPE_MAX:
 		break;
 	}
@@ -227,10 +281,10 @@ static int take_pair(void *user, const char *section, const char *name, const ch
 		return complain(rd, -EINVAL, "unknown key", section, name,
 				remedy ?: "see bootseer.conf(5)");
 	}
-	if (rd->seen[i] && keys[i].type != LIST)
+	if (rd->seen[i] && !is_list(keys[i].type))
 		return complain(rd, -EINVAL, "a second value for", section, name,
 				"leave one of them");
-	if (!rd->seen[i] && keys[i].type == LIST)
+	if (!rd->seen[i] && is_list(keys[i].type))
 		bs_strv_done((struct bs_strv *)(void *)((char *)rd->conf + keys[i].at));
 	rd->seen[i] = true;
 	r = set(rd->conf, &keys[i], value);
@@ -294,17 +348,17 @@ int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err)
 
 	if (!path)
 		path = secure_getenv("BOOTSEER_CONFIG");
+	*ret = (struct bs_conf){ .named = path };
 	if (!path)
 		path = BS_SYSCONFDIR "/bootseer/bootseer.conf";
-	*ret = (struct bs_conf){ 0 };
 	r = defaults(path, ret);
 	if (r < 0)
 		return bs_fail(err, r, "read '%s': out of memory", path);
 	r = read_all(path, &text, err);
-	if (r < 0) {
-		free(bs_take(&text));
+	if (r == -ENOENT && ret->named)
+		return bs_fail(err, r, "configuration '%s' does not exist", path);
+	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	}
 	rd.text = text;
 	r = ini_parse_stream(next_line, &rd, take_pair, &rd);
 	if (rd.result < 0)
@@ -326,7 +380,7 @@ void bs_conf_done(struct bs_conf *c)
 
 		if (keys[i].type == STRING || keys[i].type == PATH)
 			free(bs_take((char **)at));
-		else if (keys[i].type == LIST)
+		else if (is_list(keys[i].type))
 			bs_strv_done(at);
 	}
 }

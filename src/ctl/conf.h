@@ -5,7 +5,8 @@
  * default. One table in conf.c names each key with its type, default and text; the
  * man page is held against it by a test.
  *
- * A missing file means the defaults. An unknown key or a bad value is an error that
+ * Where the installed file is absent the defaults count; one that was named must exist.
+ * An unknown key or a bad value is an error that
  * names file, line, key and what would be right. Files that others than root may
  * write are refused.
  *
@@ -26,6 +27,7 @@ enum bs_fallback { BS_FALLBACK_UNPACK, BS_FALLBACK_FAIL, BS_FALLBACK_MAX };
 
 struct bs_conf {
 	char *file; /* where it was read from */
+	bool named; /* file was asked for; else it is the installed one, which may be absent */
 	/* [runtime] */
 	char *runtime; /* runc: name in PATH or absolute path */
 	/* [node] */

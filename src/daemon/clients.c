@@ -181,7 +181,9 @@ static void hello(struct super *s, struct client *c, uint32_t id)
 
 static void request(struct super *s, struct client *c, struct bs_msg *m)
 {
+	struct bs_error err = BS_ERROR_INIT;
 	const char *container;
+	int r;
 
 	switch (m->type) {
 	case BS_MSG_HELLO:
@@ -209,8 +211,8 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 		unpacks_request(s, c, m);
 		break;
 	case BS_MSG_UPGRADE:
-		workers_stop(s);
-		clients_reply(s, c, m->id, 0, NULL);
+		r = workers_replace(s, &err);
+		clients_reply(s, c, m->id, r, r < 0 ? bs_error_text(&err) : NULL);
 		break;
 	default:
 		clients_reply(s, c, m->id, -EOPNOTSUPP, "this bootseerd does not know the request");

@@ -105,6 +105,7 @@ struct forwarded {
 
 struct super {
 	const struct bs_conf *conf;
+	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	const char *config_file;
 	int epoll;
 	int run_fd, leases_fd, images_fd, unpacked_fd;
@@ -121,6 +122,7 @@ struct super {
 	bool fuse_tried;   /* and failed: this machine has none */
 	bool listen_given; /* the socket is a service manager's: it stays when we end */
 	bool worker_ready;
+	bool worker_replaced; /* it was told to go, the next one is the binary on disk */
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
 	struct bs_list clients, images, leases, children, forwarded, unpacks;
@@ -151,6 +153,8 @@ void kept_tend_keeper(struct super *s);
 /* Starts the worker when none runs and its time has come; makes the FUSE connection first. */
 void workers_tend(struct super *s);
 void workers_stop(struct super *s); /* SIGKILL; workers_tend starts another */
+/* The next one is the program on disk, with the configuration of now; if that has an error, none is. */
+int workers_replace(struct super *s, struct bs_error *err);
 /* Sends to the worker if it is ready. */
 bool workers_send(struct super *s, struct bs_msg *m);
 

@@ -54,13 +54,14 @@ void super_kill(const struct bs_child *c)
 
 static void signal_came(struct super *s, struct watch *w, uint32_t events)
 {
+	struct bs_error err = BS_ERROR_INIT;
 	struct signalfd_siginfo si;
 
 	while (read(w->fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
 		if (si.ssi_signo == SIGTERM || si.ssi_signo == SIGINT)
 			s->stop = true;
-		else if (si.ssi_signo == SIGHUP) /* the next one is the binary on disk */
-			workers_stop(s);
+		else if (si.ssi_signo == SIGHUP && workers_replace(s, &err) < 0)
+			bs_log_error("%s", bs_error_text(&err));
 	}
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* their sockets tell what matters */

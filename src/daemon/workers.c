@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -196,8 +197,11 @@ static void worker_gone(struct super *s)
 	s->worker_restarts++;
 	s->worker_next_ns = bs_clock_ns() +
 			    (s->worker_failures == 1 ? 0 : BS_MIN(pause, PAUSE_MAX_NS));
-	if (!s->stop)
+	if (s->worker_replaced)
+		bs_log_info("the worker is replaced, as was asked for");
+	else if (!s->stop)
 		bs_log_warning("the worker died, starting another");
+	s->worker_replaced = false;
 	clients_forwarded(s, 0, NULL);
 }
 
@@ -281,6 +285,43 @@ void workers_tend(struct super *s)
 void workers_stop(struct super *s)
 {
 	super_kill(&s->worker_process);
+}
+
+/* Policy and times count anew; the directories are open, and stay. */
+static int read_conf_again(struct super *s, struct bs_error *err)
+{
+	struct bs_conf c;
+	char *run_dir = strdup(s->conf->run_dir), *cache_dir = strdup(s->conf->cache_dir);
+	int r = bs_conf_read(s->config_file, &c, err);
+
+	if (r == 0 && (!run_dir || !cache_dir))
+		r = bs_fail_errno(err, -ENOMEM, "read the configuration");
+	if (r < 0) {
+		free(run_dir);
+		free(cache_dir);
+		bs_conf_done(&c);
+		return r;
+	}
+	free(c.run_dir);
+	free(c.cache_dir);
+	c.run_dir = run_dir;
+	c.cache_dir = cache_dir;
+	if (s->conf == &s->conf_again)
+		bs_conf_done(&s->conf_again);
+	s->conf_again = c;
+	s->conf = &s->conf_again;
+	return 0;
+}
+
+int workers_replace(struct super *s, struct bs_error *err)
+{
+	int r = read_conf_again(s, err);
+
+	if (r < 0) /* a new worker could not read it either */
+		return bs_error_context(err, "the worker stays as it is");
+	s->worker_replaced = s->worker.fd >= 0;
+	super_kill(&s->worker_process);
+	return 0;
 }
 
 bool workers_send(struct super *s, struct bs_msg *m)

@@ -111,7 +111,7 @@ static void note(struct job *j, const char *what, const char *arg)
 static int parse_config(struct job *j, struct bs_error *err)
 {
 	const char *os;
-	int r = bs_json_parse("image config", j->config_text, j->config_len, BS_CONFIG_MAX,
+	int r = bs_json_parse("the image's config", j->config_text, j->config_len, BS_CONFIG_MAX,
 			      &j->config, err);
 
 	if (r < 0)
@@ -131,6 +131,9 @@ static int fetch_config(struct job *j, const struct bs_document *d, struct bs_er
 	if (d->artifact_type)
 		return bs_fail(err, -EOPNOTSUPP, "it is no image but an artifact, '%.100s'",
 			       d->artifact_type);
+	if (bs_document_annotation(d, BS_ANNOTATION_ARTIFACT))
+		return bs_fail(err, -EEXIST,
+			       "it is the stub of an image that was converted; give the image");
 	r = bs_repo_get_blob_mem(j->c->src, &d->config.d.digest, d->config.d.size, BS_CONFIG_MAX,
 				 &j->config_text, err);
 	if (r < 0)
@@ -352,6 +355,19 @@ static char *config_platform(const struct bs_json *config)
 		       variant && variant[0] ? variant : "");
 }
 
+static bool wanted(const struct bs_convert *c, const char *platform)
+{
+	if (!c->platforms || c->platforms->n == 0)
+		return true;
+	for (size_t i = 0; i < c->platforms->n; i++) {
+		const char *rest = bs_str_after(platform, c->platforms->v[i]);
+
+		if (rest && (!*rest || *rest == '/'))
+			return true;
+	}
+	return false;
+}
+
 static int convert_manifest(const struct bs_convert *c, const struct bs_manifest *m,
 			    const struct bs_document *d, const char *platform, const char *tag,
 			    struct bs_converted_list *list, struct bs_error *err)
@@ -370,6 +386,8 @@ static int convert_manifest(const struct bs_convert *c, const struct bs_manifest
 	j.platform = platform ? strdup(platform) : config_platform(j.config);
 	if (!j.platform)
 		return bs_fail_errno(err, -ENOMEM, "platform");
+	if (!platform && !wanted(c, j.platform))
+		return bs_fail(err, -ENOENT, "it is an image for %s only (--platform)", j.platform);
 	r = read_layers(&j, d, err);
 	return r < 0 ? r : write_all(&j, tag, list, err);
 }
@@ -392,6 +410,12 @@ static int convert_rootfs(const struct bs_convert *c, struct bs_converted_list *
 		return bs_fail_errno(err, -ENOMEM, "config");
 	j.config_len = strlen(j.config_text);
 	r = parse_config(&j, err);
+	if (r == 0 && (!bs_json_str(bs_json_get(j.config, "architecture")) ||
+		       !bs_json_str(bs_json_get(j.config, "os"))))
+		r = bs_fail(err, -EINVAL,
+			    "the image's config has no 'architecture' or no 'os', such as '%s' and "
+			    "'linux'",
+			    arch);
 	if (r < 0)
 		return r;
 	j.platform = config_platform(j.config);
@@ -399,19 +423,6 @@ static int convert_rootfs(const struct bs_convert *c, struct bs_converted_list *
 		return bs_fail_errno(err, -ENOMEM, "platform");
 	r = read_rootfs(&j, err);
 	return r < 0 ? r : write_all(&j, c->stub_tag, list, err);
-}
-
-static bool wanted(const struct bs_convert *c, const char *platform)
-{
-	if (!c->platforms || c->platforms->n == 0)
-		return true;
-	for (size_t i = 0; i < c->platforms->n; i++) {
-		const char *rest = bs_str_after(platform, c->platforms->v[i]);
-
-		if (rest && (!*rest || *rest == '/'))
-			return true;
-	}
-	return false;
 }
 
 static int convert_link(const struct bs_convert *c, const struct bs_link *l, const char *platform,
@@ -431,6 +442,20 @@ static int convert_link(const struct bs_convert *c, const struct bs_link *l, con
 	return r < 0 ? bs_error_context(err, "%s", platform) : 0;
 }
 
+static int none_wanted(const struct bs_document *d, struct bs_error *err)
+{
+	bs_autofree char *all = strdup("");
+
+	for (size_t i = 0; i < d->n && all; i++) {
+		bs_autofree char *platform = bs_link_platform(&d->links[i]), *before = all;
+
+		all = platform ? bs_strf("%s%s%s", before, before[0] ? ", " : "", platform)
+			       : strdup(before);
+	}
+	return bs_fail(err, -ENOENT, "no platform of the index is wanted (--platform); it has: %s",
+		       all ? all : "?");
+}
+
 static int convert_index(const struct bs_convert *c, const struct bs_manifest *m,
 			 const struct bs_document *d, struct bs_converted_list *list,
 			 struct bs_error *err)
@@ -446,8 +471,19 @@ static int convert_index(const struct bs_convert *c, const struct bs_manifest *m
 			return r;
 	}
 	if (list->n == 0)
-		return bs_fail(err, -ENOENT, "no platform of the index is wanted (--platform)");
+		return none_wanted(d, err);
 	return bs_convert_put_index(c, m, d, list, err);
+}
+
+/* Found out before the work: what is to be sent at its end is looked for in the same way. */
+static int reach_destination(const struct bs_convert *c, struct bs_error *err)
+{
+	struct bs_digest none;
+	int r;
+
+	bs_digest_of("", 0, &none);
+	r = bs_repo_has_blob(c->dst, &none, err);
+	return r < 0 ? bs_error_context(err, "destination") : 0;
 }
 
 int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret, struct bs_error *err)
@@ -459,6 +495,9 @@ int bs_convert_run(const struct bs_convert *c, struct bs_converted_list *ret, st
 	int r;
 
 	err = err ? err : &own;
+	r = reach_destination(c, err);
+	if (r < 0)
+		return r;
 	if (c->rootfs) {
 		r = convert_rootfs(c, &list, err);
 	} else {

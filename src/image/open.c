@@ -298,8 +298,9 @@ static int verify_sink(void *cookie, const void *data, size_t len)
 		if (v->have < fr->len)
 			continue;
 		if (bs_frame_decode(v->f, fr, v->packed, v->blocks) < 0)
-			return bs_fail(&v->err, -EBADMSG, "frame %u of %u is broken", v->frame,
-				       v->i->table->n_frames);
+			return bs_fail(&v->err, -EBADMSG,
+				       "frame %u of %u is broken: convert the image again",
+				       v->frame, v->i->table->n_frames);
 		v->frame++;
 		v->have = 0;
 	}

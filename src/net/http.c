@@ -345,9 +345,13 @@ void bs_http_conclude(struct bs_http *h, int curl_code)
 	if (h->stopped) {
 		bs_http_fail(h, h->stop_code, why(h->stop_code));
 	} else if (code == CURLE_PEER_FAILED_VERIFICATION) {
-		bs_http_fail(h, -EACCES, "its certificate is not trusted, or is another host's");
+		bs_http_fail(h, -EACCES,
+			     "its certificate is not trusted, or is another host's (see ca_file in "
+			     "bootseer.conf, --tls-verify)");
 	} else if (code == CURLE_SSL_CONNECT_ERROR) {
-		bs_http_fail(h, -EHOSTUNREACH, "no TLS connection (does it speak plain HTTP?)");
+		bs_http_fail(h, -EHOSTUNREACH,
+			     "no TLS connection (plain HTTP? see plain_http in bootseer.conf, "
+			     "--plain-http)");
 	} else if (code != CURLE_OK) {
 		bs_http_fail(h, code_of(h, code), curl_easy_strerror(code));
 	}

@@ -281,9 +281,13 @@ static CURL *get_easy(struct bs_loop *l)
 	return l->n_pool ? l->pool[--l->n_pool] : curl_easy_init();
 }
 
-static void put_easy(struct bs_loop *l, CURL *easy)
+/*
+ * A handle whose transfer failed is not used again: where no connection came about (no
+ * such host) libcurl keeps its buffer and then refuses CURLOPT_BUFFERSIZE.
+ */
+static void put_easy(struct bs_loop *l, CURL *easy, bool failed)
 {
-	if (l->n_pool == POOL_MAX) {
+	if (failed || l->n_pool == POOL_MAX) {
 		curl_easy_cleanup(easy);
 		return;
 	}
@@ -313,7 +317,7 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		(void)curl_easy_getinfo(h->easy, CURLINFO_NUM_CONNECTS, &connections);
 		count(&l->stats.connections, (uint64_t)BS_MAX(connections, 0));
 		(void)curl_multi_remove_handle(l->multi, h->easy);
-		put_easy(l, h->easy);
+		put_easy(l, h->easy, h->result < 0);
 		h->easy = NULL;
 	}
 	curl_slist_free_all(h->slist);

@@ -359,8 +359,8 @@ static void use_basic(struct grant *g)
 
 	if (!g->password) {
 		(void)snprintf(text, sizeof(text),
-			       "%s wants a user name and password, and none "
-			       "are known for it",
+			       "%s wants a user name and password, and none are known for "
+			       "it (docker login, podman login)",
 			       g->session->host);
 		refresh_failed(g, -EACCES, 0, text);
 		return;

@@ -47,7 +47,7 @@ static bool is_alnum(char c)
 	return is_lower(c) || is_upper(c) || is_digit(c);
 }
 
-static bool tag_ok(const char *s)
+bool bs_ref_tag_ok(const char *s)
 {
 	size_t len = strlen(s);
 
@@ -184,7 +184,7 @@ static int take_tag(char *text, struct bs_ref *ref, struct bs_error *err)
 
 	if (!colon || strchr(colon, '/'))
 		return 0;
-	if (!tag_ok(colon + 1))
+	if (!bs_ref_tag_ok(colon + 1))
 		return bs_fail(err, -EINVAL,
 			       "'%s': '%s' is no tag (at most %d of A-Z a-z 0-9 _ . -)", text,
 			       colon + 1, TAG_MAX_LEN);
@@ -196,8 +196,12 @@ static int take_tag(char *text, struct bs_ref *ref, struct bs_error *err)
 static int parse_registry(const char *shown, char *text, struct bs_ref *ref, struct bs_error *err)
 {
 	char *slash;
-	int r = take_digest(text, ref, err);
+	int r;
 
+	if (shown[0] == '/' || shown[0] == '.')
+		return bs_fail(err, -EINVAL, "'%s' is no image: a directory is given as 'oci:%s'",
+			       shown, shown);
+	r = take_digest(text, ref, err);
 	/* "host:5000" alone would read as a name with a tag: names win, as docker has it */
 	if (r == 0)
 		r = take_tag(text, ref, err);

@@ -33,6 +33,8 @@ struct bs_ref {
 int bs_ref_parse(const char *text, struct bs_ref *ret, struct bs_error *err);
 void bs_ref_done(struct bs_ref *r);
 
+bool bs_ref_tag_ok(const char *s);
+
 /* The reference to ask a repository for: "sha256:…", the tag, or "latest"; malloc'ed. */
 char *bs_ref_reference(const struct bs_ref *r);
 

@@ -272,16 +272,28 @@ static int acquire_unpacked(int sock, const struct bs_conf *conf, const struct b
 	return r < 0 ? bs_fail_errno(err, -errno, "open unpacked image '%s'", path) : r;
 }
 
+static int not_running(const struct bs_conf *conf, struct bs_error *err)
+{
+	bs_autofree char *why = bs_strf("%s", bs_error_text(err));
+
+	return bs_fail(err, -ENOTCONN,
+		       "%s; start it, or set 'autostart = yes' in section [node] of '%s'",
+		       why ? why : "bootseerd is not running", conf->file);
+}
+
 /* Connects, starting bootseerd when it does not run; that is a span of its own. */
 static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err)
 {
 	bs_autofree char *daemon = conf->autostart ? daemon_path(conf) : NULL;
 	struct bs_client_options o = { .run_dir = conf->run_dir,
-				       .config = conf->file,
+				       /* the installed one it finds itself, if it is there */
+				       .config = conf->named ? conf->file : NULL,
 				       .timeout_ns = CONNECT_NS };
 	const uint64_t start = bs_clock_ns();
 	int sock = bs_client_connect(&o, err);
 
+	if (sock == -ENOTCONN && !conf->autostart)
+		return not_running(conf, err);
 	if (sock != -ENOTCONN || !daemon)
 		return sock;
 	o.daemon = daemon;

@@ -314,7 +314,49 @@ END
 	printf 'x' | dd of="out/blobs/sha256/$(part info.json data)" bs=1 seek=100000 conv=notrunc status=none
 	run bootseerctl image verify -q oci:out
 	[ "$status" = 1 ]
-	[[ $output == *frame* ]] || [[ $output == *digest* ]]
+	[[ $output == *"oci:out"*"frame"*"is broken"* ]]
+}
+
+@test "mistakes are found before the work, and the error says what would be right" {
+	local img
+	img=$(image_busybox)
+	# what ERROR-TEXT STATUS ARGUMENT...: convert fails so, and sends nothing
+	what() {
+		local text=$1 code=$2
+		shift 2
+		run bootseerctl image convert -q "$@"
+		echo "$output"
+		[ "$status" = "$code" ]
+		[[ $output == *"$text"* ]]
+		[ "$(find other -type f -size +4k 2>/dev/null | wc -l)" = 0 ]
+	}
+	bootseerctl image convert -q "oci:$img" oci:out
+	what "is the stub of an image" 1 oci:out:latest-bootseer oci:other
+	what "for linux/amd64 only" 1 "oci:$img" oci:other --platform linux/s390x
+	what "OS/ARCH" 2 "oci:$img" oci:other --platform amd64
+	what "'a b' is no tag" 2 "oci:$img" oci:other --stub-tag "a b"
+	what "1 to 19" 2 "oci:$img" oci:other --level 20
+	what "one or more" 2 "oci:$img" oci:other -j 0
+	what "given as 'oci:./other'" 2 "oci:$img" ./other
+	what "destination: " 1 "oci:$img" docker://127.0.0.1:9/a/b
+	mkdir tree
+	echo '{"os":"linux"}' >c.json
+	what "'architecture'" 1 rootfs:tree oci:other --config c.json
+	run bootseerctl image verify -q oci:out --json
+	[ "$(tail -n 1 <<<"$output")" = "}" ]
+	bootseerctl image info --json oci:out >info.json
+	[ "$(tail -n 1 info.json)" = "}" ]
+}
+
+@test "a bundle that is there already is left as it is" {
+	bootseerctl image convert -q "oci:$(image_busybox)" oci:out
+	bootseerctl bundle oci:out b
+	echo mine >b/config.json
+	run bootseerctl bundle oci:out b
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"'b' has a config.json"* ]]
+	[ "$(cat b/config.json)" = mine ]
 }
 
 @test "help goes to stdout within 80 columns, errors to stderr" {

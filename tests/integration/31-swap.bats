@@ -244,6 +244,42 @@ from-image" ]
 	shim_clean
 }
 
+@test "without a configuration file bootseerd is started all the same" {
+	cd "$BST_ROOT"
+	mkdir bin
+	cp "$BOOTSEER_BUILDDIR/bootseer" bin/
+	printf '#!/bin/sh\necho "$@" >%s/args\nexit 3\n' "$BST_ROOT" >bin/bootseerd
+	chmod 755 bin/bootseerd
+	shim_bundle "$B" true
+	shim_edit "$B" '.annotations["dev.bootseer.image"] = "docker://r.test/a@" + $d' \
+		--arg d "$SHIM_DIGEST"
+	# its default run directory is this machine's
+	unshare -m sh -ec 'mount -t tmpfs run /run; unset BOOTSEER_CONFIG; exec "$@"' sh \
+		bin/bootseer create -b "$B" "$ID" 2>err || [ $? = 1 ]
+	cat err
+	grep -q "bin/bootseerd' did not start (exit code 3); see '/run/.*/bootseerd.log'" err
+	[ "$(cat args)" = --background ]
+	# where one is named it is handed on, and has to be there
+	sed -i '/autostart/d' "$BOOTSEER_CONFIG"
+	run bin/bootseer create -b "$B" "$ID"
+	[ "$status" = 1 ]
+	[ "$(cat args)" = "--background --config $BOOTSEER_CONFIG" ]
+	BOOTSEER_CONFIG=/nonexistent/conf run bin/bootseer create -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"'/nonexistent/conf' does not exist"* ]]
+}
+
+@test "where bootseerd is not to be started the error says what to do" {
+	shim_bundle "$B" true
+	shim_stub "$B/rootfs"
+	run shim create -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"bootseerd is not running"*"start it, or set 'autostart = yes'"*"'$BOOTSEER_CONFIG'"* ]]
+	shim_clean
+}
+
 @test "hostile markers are refused by name, and not followed" {
 	shim_bundle "$B" true
 	shim_daemon

@@ -178,6 +178,8 @@ kill_often() {
 	bootseerctl upgrade
 	bst_wait 5 eval '[ "$(node_status .worker.restarts)" = 1 ] && [ "$(node_status .worker.ready)" = true ]'
 	[ "$(stat -L -c %s "/proc/$(node_pid worker)/exe")" = "$(stat -c %s "$BST_ROOT/bin/bootseerd")" ]
+	grep -q 'is replaced' "$BST_RUN/bootseerd.log"
+	[ "$(grep -c 'worker died' "$BST_RUN/bootseerd.log" || :)" = 0 ]
 	wait "$reading"
 }
 
@@ -282,6 +284,51 @@ kill_often() {
 	[ "$status" = 1 ]
 	[[ $output == *"$BST_ROOT/image"* ]]
 	[[ $output == *allow_dirs* ]]
+	# done as the error says, it counts with the next worker
+	sed -i "s,^allow_dirs.*,allow_dirs = $BST_ROOT," "$BOOTSEER_CONFIG"
+	bootseerctl upgrade
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	# a file with an error takes the worker from nobody
+	worker=$(node_pid worker)
+	sed -i "s,^allow_dirs.*,alow_dirs = $BST_ROOT," "$BOOTSEER_CONFIG"
+	sed 's,^alow_dirs,allow_dirs,' "$BOOTSEER_CONFIG" >"$BST_ROOT/right.conf"
+	run bootseerctl upgrade -c "$BST_ROOT/right.conf"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"stays as it is"*alow_dirs* ]]
+	mv "$BST_ROOT/right.conf" "$BOOTSEER_CONFIG"
+	[ "$(node_pid worker)" = "$worker" ]
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 1
+	node_detach "$BST_ROOT/m"
+}
+
+@test "status, timeline and doctor: by others than root, and by the start of an id" {
+	local id=0123456789ab0123456789ab c
+	node_conf
+	bootseerd --config "$BOOTSEER_CONFIG" --background
+	chmod 755 "$BST_ROOT"
+	for c in status status "timeline x"; do
+		# shellcheck disable=SC2086
+		run setpriv --reuid 65534 --regid 65534 --clear-groups bootseerctl $c
+		echo "$output"
+		[ "$status" = 1 ]
+		[[ $output == *"only root may"* ]]
+		chmod 700 "$BST_RUN"
+	done
+	run setpriv --reuid 65534 --regid 65534 --clear-groups bootseerctl doctor
+	[ "$status" = 1 ]
+	[[ $output == *"BAD   root"*"run it as root"* ]]
+	[[ $output != *EROFS* ]]
+	mkdir -p "$BST_RUN/timeline"
+	echo '{"event":"mark","name":"first-read","at_ns":5}' >"$BST_RUN/timeline/$id.jsonl"
+	bootseerctl timeline "${id:0:12}" | grep -q "^$id "
+	run bootseerctl timeline "${id:0:11}"
+	[ "$status" = 1 ]
+	[[ $output == *"first 12 digits"* ]]
+	cp "$BST_RUN/timeline/$id.jsonl" "$BST_RUN/timeline/${id}1.jsonl"
+	bootseerctl timeline "$id" >/dev/null
+	run bootseerctl timeline "${id:0:12}"
+	[ "$status" = 1 ]
 }
 
 @test "a stopped process of the daemon hangs nobody but who needs it" {

@@ -35,7 +35,7 @@ static void test_defaults(void **state)
 	struct bs_conf c;
 
 	(void)state;
-	assert_int_equal(bs_conf_read("/nonexistent/bootseer.conf", &c, &err), 0);
+	assert_int_equal(read_text("", &c, &err), 0);
 	assert_string_equal(c.runtime, "runc");
 	assert_string_equal(c.run_dir, "/run/bootseer");
 	assert_int_equal(c.connections, 8);
@@ -44,6 +44,28 @@ static void test_defaults(void **state)
 	assert_int_equal(c.fallback, BS_FALLBACK_UNPACK);
 	assert_int_equal(c.allow_registries.n, 1);
 	assert_int_equal(c.allow_dirs.n, 0);
+	bs_conf_done(&c);
+}
+
+/* A mistyped name must not mean the defaults. */
+static void test_named_file_must_exist(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(bs_conf_read("/nonexistent/bootseer.conf", &c, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "/nonexistent/bootseer.conf"));
+	assert_string_equal(c.runtime, "runc");
+	assert_true(c.named);
+	bs_conf_done(&c);
+	assert_int_equal(setenv("BOOTSEER_CONFIG", "/nonexistent/other.conf", 1), 0);
+	assert_int_equal(bs_conf_read(NULL, &c, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "/nonexistent/other.conf"));
+	bs_conf_done(&c);
+	assert_int_equal(unsetenv("BOOTSEER_CONFIG"), 0);
+	(void)bs_conf_read(NULL, &c, &err); /* whatever this machine has */
+	assert_false(c.named);
 	bs_conf_done(&c);
 }
 
@@ -99,6 +121,11 @@ static void test_errors_name_place_and_remedy(void **state)
 	refused("[node]\nautostart = maybe\n", "line 2", "yes or no");
 	refused("[node]\nrun_dir = run\n", "line 2", "absolute path");
 	refused("[policy]\nfallback = plain\n", "line 2", "unpack or fail");
+	refused("[policy]\nallow_dirs = /a b\n", "line 2", "absolute paths");
+	refused("[fetch]\nmirrors = a=b mirror.test\n", "line 2", "HOST=MIRROR");
+	refused("[fetch]\nmirrors = a=\n", "line 2", "HOST=MIRROR");
+	refused("[fetch]\nstores = docker://r.test/a r.test/b\n", "line 2", "docker://HOST");
+	refused("[fetch]\nstores = oci:dir\n", "line 2", "oci:/DIR");
 	refused("[node]\nautostart = no\nautostart = no\n", "line 3", "second value");
 	refused("[node]\nnonsense\n", "line 2", "KEY = VALUE");
 	assert_true(asprintf(&text, "[fetch]\n\nca_file = %0300d\n", 1) > 0);

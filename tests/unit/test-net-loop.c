@@ -235,6 +235,42 @@ static void what_blocks_runs_beside_and_the_end_waits_for_it(void **state)
 	assert_int_equal(b.result[2], 1);
 }
 
+/* It may be there the next time: each attempt says the same, and may be repeated. */
+static void a_host_without_an_address_is_out_of_reach_each_time(void **state)
+{
+	/* no resolver asks for a label of more than 63 bytes */
+	static const char host[] =
+		"0123456789012345678901234567890123456789012345678901234567890123.invalid";
+	bs_auto(loop) struct bs_loop *l = NULL;
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct bs_loop_options lo = { .stall_timeout_ns = 100 * BS_NS_PER_MS };
+	struct bs_registry_options o = { .plain_http = true };
+	struct bs_range other = { .len = 1, .done = on_range };
+	struct board b = BOARD_INIT;
+	char buf[1], there[64];
+	bs_autofd int fd = silent_server(there, sizeof(there));
+
+	assert_int_equal(bs_loop_new(&lo, &l, NULL), 0);
+	o.loop = l;
+	assert_int_equal(bs_registry_open(&o, host, "a/b", &r, NULL), 0);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct bs_range rg = { .len = 1, .buf = buf, .done = on_range, .cookie = &b };
+
+		bs_repo_read(r, &rg);
+		await(&b, i + 1);
+		print_message("[ error  ] %s\n", rg.text);
+		assert_int_equal(b.result[i], -EHOSTUNREACH);
+	}
+	/* and takes nothing from those that are there */
+	r = bs_repo_unref(r);
+	assert_int_equal(bs_registry_open(&o, there, "a/b", &r, NULL), 0);
+	other.buf = buf;
+	other.cookie = &b;
+	bs_repo_read(r, &other);
+	await(&b, 4);
+	assert_int_equal(b.result[3], -ETIMEDOUT);
+}
+
 static void hosts_and_names_that_would_change_a_url_are_refused(void **state)
 {
 	static const char *const bad[][2] = { { "", "a" },	 { "h/x", "a" }, { "h?x", "a" },
@@ -261,6 +297,7 @@ int main(void)
 		UNIT_TEST(the_end_cancels_what_runs_and_what_waits),
 		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
+		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
 		UNIT_TEST(hosts_and_names_that_would_change_a_url_are_refused),
 	};
 
