@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,9 +22,10 @@
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/spawn.h"
+#include "base/str.h"
 
 #define SOCKET_NAME "bootseerd.sock"
-#define LOG_NAME "bootseerd.log"
+#define LOG_NAME "bootseerd.log" /* of bootseerd --background */
 
 /* The run directory may be deeper than sun_path is long: go by its descriptor. */
 static int try_connect(int run_fd, uint64_t timeout_ns)
@@ -51,9 +53,40 @@ static bool nobody_listens(int r)
 	return r == -ENOENT || r == -ECONNREFUSED;
 }
 
-/* bootseerd --background returns when its socket listens. */
-static int start_daemon(const struct bs_client_options *o, struct bs_error *err)
+/* What was last said in bootseerd's log since it was so long; NULL: nothing. malloc'ed. */
+static char *last_said(int run_fd, off_t since)
 {
+	bs_autofd int fd = openat(run_fd, LOG_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char text[512], *line;
+	struct stat st;
+	off_t from;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= since)
+		return NULL;
+	from = BS_MAX(since, st.st_size - (off_t)sizeof(text) + 1);
+	n = pread(fd, text, sizeof(text) - 1, from);
+	while (n > 0 && text[n - 1] == '\n')
+		n--;
+	if (n <= 0)
+		return NULL;
+	text[n] = '\0';
+	line = strrchr(text, '\n');
+	return bs_strf("%s", line ? line + 1 : text);
+}
+
+static off_t log_size(int run_fd)
+{
+	struct stat st;
+
+	return fstatat(run_fd, LOG_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 ? 0 : st.st_size;
+}
+
+/* bootseerd --background returns when its socket listens. */
+static int start_daemon(const struct bs_client_options *o, int run_fd, struct bs_error *err)
+{
+	const off_t logged = log_size(run_fd);
+	bs_autofree char *said = NULL;
 	const char *argv[] = { o->daemon, "--background", "--config", o->config, NULL };
 	struct bs_spawn s = BS_SPAWN_INIT;
 	struct bs_child c;
@@ -69,11 +102,12 @@ static int start_daemon(const struct bs_client_options *o, struct bs_error *err)
 	r = bs_spawn_wait(&c, bs_clock_ns() + o->timeout_ns, &status);
 	if (r < 0)
 		return bs_fail_errno(err, r, "wait for '%s' to start", o->daemon);
-	if (bs_spawn_exit_code(status) != 0)
-		return bs_fail(err, -ENOTCONN,
-			       "'%s' did not start (exit code %d); see '%s/" LOG_NAME "'",
-			       o->daemon, bs_spawn_exit_code(status), o->run_dir);
-	return 0;
+	if (bs_spawn_exit_code(status) == 0)
+		return 0;
+	said = last_said(run_fd, logged);
+	return bs_fail(err, -ENOTCONN, "'%s' did not start (exit code %d)%s%s; see '%s/" LOG_NAME "'",
+		       o->daemon, bs_spawn_exit_code(status), said ? ": " : "", said ? said : "",
+		       o->run_dir);
 }
 
 int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
@@ -107,7 +141,7 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
-	r = start_daemon(o, err);
+	r = start_daemon(o, run_fd, err);
 	if (r < 0)
 		return r;
 	r = try_connect(run_fd, o->timeout_ns);

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +107,23 @@ static void join_first_namespace(void)
 		(void)setns(fd, CLONE_NEWNS);
 }
 
+/* What a user's shell or an engine's unit may have set would end us, or break the cache. */
+static void leave_limits(void)
+{
+	static const __rlimit_resource_t which[] = { RLIMIT_AS, RLIMIT_CPU, RLIMIT_DATA,
+						     RLIMIT_FSIZE };
+	static const struct rlimit none = { RLIM_INFINITY, RLIM_INFINITY };
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(which); i++) {
+		struct rlimit rl;
+
+		if (setrlimit(which[i], &none) == 0 || getrlimit(which[i], &rl) < 0)
+			continue;
+		rl.rlim_cur = rl.rlim_max; /* that far we may go */
+		(void)setrlimit(which[i], &rl);
+	}
+}
+
 static int redirect(const char *run_dir)
 {
 	bs_autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -146,6 +164,7 @@ int bs_leave(const char *run_dir, int *ret_started_fd, struct bs_error *err)
 	(void)bs_close(p[0]);
 	(void)setsid();
 	leave_cgroups();
+	leave_limits();
 	join_first_namespace();
 	(void)umask(022);
 	if (chdir("/") < 0)

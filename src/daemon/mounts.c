@@ -9,6 +9,10 @@
  *
  * A lazy mount whose image has become complete stays with its containers; the next
  * acquire goes through PREPARING again and gets a mount that reads the file itself.
+ *
+ * The first of several preparations that works leads on to MOUNTING, the last that fails
+ * back. One may also be on its way while the image is mounted: so the worker learns of
+ * further places of the data.
  */
 #include "config.h"
 
@@ -34,6 +38,7 @@
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
 #define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
 #define TRIES_MAX 20u		    /* of PREPARE, with a new worker each */
+#define PREPARATIONS_MAX 32u	    /* of one image, from different places */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -52,21 +57,10 @@ struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 	memcpy(i->digest, digest, BS_DIGEST_TEXT_LEN);
 	i->mnt = -EBADF;
 	i->used_ns = bs_clock_ns();
-	bs_msg_init(&i->prepare, 0, 0);
+	bs_list_init(&i->preparations);
 	bs_list_init(&i->waiting);
 	bs_list_append(&s->images, &i->all);
 	return i;
-}
-
-struct held_image *mounts_by_request(struct super *s, uint32_t id)
-{
-	bs_list_for_each(it, &s->images) {
-		struct held_image *i = bs_list_entry(it, struct held_image, all);
-
-		if (i->state == IMAGE_PREPARING && i->request == id)
-			return i;
-	}
-	return NULL;
 }
 
 static const char *kept_name(const struct held_image *i, char *buf, size_t size)
@@ -179,7 +173,8 @@ void mounts_read_leases(struct super *s)
 		struct held_image *i;
 
 		if (de->d_name[0] == '.' ||
-		    bs_read_file_at(s->leases_fd, de->d_name, O_NOFOLLOW, 256, &digest, NULL) < 0)
+		    bs_read_file_at(s->leases_fd, de->d_name, O_NOFOLLOW | O_NONBLOCK, 256, &digest,
+				    NULL) < 0)
 			continue;
 		i = mounts_get(s, digest, true);
 		if (i)
@@ -243,24 +238,29 @@ static void grant_all(struct super *s, struct held_image *i)
 		grant(s, i, bs_list_entry(it, struct acquirer, in_image));
 }
 
-static void fail_all(struct super *s, struct held_image *i, int result, const char *text)
+static void deny(struct super *s, struct acquirer *a, int result, const char *text)
+{
+	clients_reply(s, a->client, a->id, result, text);
+	acquirer_free(a);
+}
+
+/* p NULL: whatever they wait for. */
+static void fail_waiting(struct super *s, struct held_image *i, const struct preparation *p,
+			 int result, const char *text)
 {
 	/* a newer mount could not be made, the one that is there serves as well as before */
-	if (i->mnt >= 0) {
+	if (i->mnt >= 0)
 		bs_log_warning("image %s: %s; its lazy mount goes on", i->digest, text);
-		bs_msg_done(&i->prepare);
-		i->state = IMAGE_MOUNTED;
-		grant_all(s, i);
-		return;
-	}
 	bs_list_for_each(it, &i->waiting) {
 		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
 
-		clients_reply(s, a->client, a->id, result, text);
-		acquirer_free(a);
+		if (p && a->by != p)
+			continue;
+		if (i->mnt >= 0)
+			grant(s, i, a);
+		else
+			deny(s, a, result, text);
 	}
-	i->state = IMAGE_IDLE;
-	bs_msg_done(&i->prepare);
 }
 
 void mounts_client_gone(struct super *s, struct client *c)
@@ -294,8 +294,9 @@ static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 	}
 	fd = m ? bs_msg_take_fd(m, 0) : -EBADF;
 	if (result != 0 || fd < 0) {
-		fail_all(s, i, result ? -(int)result : -EPROTO,
-			 text ? text : "mounting the image took too long");
+		fail_waiting(s, i, NULL, result ? -(int)result : -EPROTO,
+			     text ? text : "mounting the image took too long");
+		i->state = i->mnt >= 0 ? IMAGE_MOUNTED : IMAGE_IDLE;
 		return;
 	}
 	drop_mount(s, i);
@@ -314,81 +315,214 @@ static int start_mounting(struct super *s, struct held_image *i, struct bs_msg *
 			  struct bs_error *err)
 {
 	bs_autofd int meta = bs_msg_take_fd(m, 0), blob = bs_msg_take_fd(m, 1);
-	uint64_t complete = 0;
-	int fds[2];
+	int fds[2], r;
 
-	(void)bs_msg_u64(m, BS_TAG_COMPLETE, &complete);
-	if (meta < 0 || (complete && blob < 0))
+	if (meta < 0 || (i->complete && blob < 0))
 		return bs_fail(err, -EPROTO, "the worker sent no metadata");
-	if (!complete && s->fuse_mnt < 0)
+	if (!i->complete && s->fuse_mnt < 0)
 		return bs_fail(err, -EOPNOTSUPP, "no FUSE on this node");
-	i->complete = complete;
 	fds[0] = meta;
-	fds[1] = complete ? blob : s->fuse_mnt;
-	i->state = IMAGE_MOUNTING;
-	return children_start(s, complete ? "mount-whole" : "mount-lazy",
-			      i->digest + strlen("sha256:"), fds, 2, bs_clock_ns() + GRACE_NS,
-			      mounted, i, complete != 0, err);
+	fds[1] = i->complete ? blob : s->fuse_mnt;
+	r = children_start(s, i->complete ? "mount-whole" : "mount-lazy",
+			   i->digest + strlen("sha256:"), fds, 2, bs_clock_ns() + GRACE_NS, mounted,
+			   i, i->complete, err);
+	if (r == 0)
+		i->state = IMAGE_MOUNTING;
+	return r;
 }
 
-void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply)
+/* --- preparations ------------------------------------------------------------------------------- */
+
+struct preparation *mounts_by_request(struct super *s, uint32_t id)
 {
-	struct bs_error err = BS_ERROR_INIT;
-	uint64_t result = EPROTO;
-	const char *text;
-	int r;
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
 
-	bs_msg_done(&i->prepare);
-	(void)bs_msg_u64(reply, BS_TAG_RESULT, &result);
-	if (result != 0) {
-		text = bs_msg_text(reply, BS_TAG_TEXT, 0);
-		fail_all(s, i, result > 4095 ? -EPROTO : -(int)result,
-			 text ? text : "the worker failed without a word");
-		return;
+		bs_list_for_each(it, &i->preparations) {
+			struct preparation *p = bs_list_entry(it, struct preparation, in_image);
+
+			if (p->request == id)
+				return p;
+		}
 	}
-	r = start_mounting(s, i, reply, &err);
-	if (r < 0)
-		fail_all(s, i, r, bs_error_text(&err));
+	return NULL;
 }
 
-static void send_prepare(struct super *s, struct held_image *i)
+static void preparation_free(struct preparation *p)
+{
+	bs_list_for_each(it, &p->image->waiting) {
+		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+		if (a->by == p)
+			a->by = NULL;
+	}
+	p->image->n_preparations--;
+	bs_list_remove(&p->in_image);
+	bs_msg_done(&p->msg);
+	free(p);
+}
+
+static bool is_known(const struct held_image *i, const char *source)
+{
+	struct bs_digest d;
+
+	bs_digest_of(source, strlen(source), &d);
+	for (unsigned int k = 0; k < i->n_known; k++) {
+		if (bs_digest_eq(&i->known[k], &d))
+			return true;
+	}
+	return false;
+}
+
+/* Does the worker know all places that m names? */
+static bool all_known(const struct held_image *i, const struct bs_msg *m)
+{
+	const char *source;
+
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++) {
+		if (!is_known(i, source))
+			return false;
+	}
+	return true;
+}
+
+static void note_known(struct held_image *i, const struct bs_msg *m)
+{
+	const char *source;
+
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++) {
+		if (is_known(i, source))
+			continue;
+		if (i->n_known == IMAGE_KNOWN_MAX)
+			i->n_known = 0; /* then they are told once more */
+		bs_digest_of(source, strlen(source), &i->known[i->n_known++]);
+	}
+}
+
+/* Does p ask at all places that m names? */
+static bool covers(const struct preparation *p, const struct bs_msg *m)
+{
+	const char *source, *has;
+
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++) {
+		for (size_t k = 0; (has = bs_msg_text(&p->msg, BS_TAG_SOURCE, k)); k++) {
+			if (bs_streq(has, source))
+				break;
+		}
+		if (!has)
+			return false;
+	}
+	return true;
+}
+
+static void send_preparation(struct super *s, struct preparation *p)
 {
 	/* a worker that is not ready, or does not read now, gets it later: see mounts_expire */
-	i->sent = workers_send(s, &i->prepare);
+	p->sent = workers_send(s, &p->msg);
+}
+
+/* The one that asks where m says: one on its way, or a new one. NULL: out of memory. */
+static struct preparation *preparation_for(struct super *s, struct held_image *i,
+					   const struct bs_msg *m, uint64_t wait_ns, int timeline)
+{
+	struct preparation *p = NULL;
+	const char *source;
+
+	bs_list_for_each(it, &i->preparations) {
+		p = bs_list_entry(it, struct preparation, in_image);
+		if (covers(p, m))
+			return p;
+	}
+	if (i->n_preparations >= PREPARATIONS_MAX)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->image = i;
+	p->request = ++s->next_id;
+	bs_msg_init(&p->msg, BS_MSG_PREPARE, p->request);
+	(void)bs_msg_add_text(&p->msg, BS_TAG_DIGEST, i->digest);
+	(void)bs_msg_add_u64(&p->msg, BS_TAG_WAIT_NS, wait_ns);
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
+		(void)bs_msg_add_text(&p->msg, BS_TAG_SOURCE, source);
+	if (timeline >= 0)
+		(void)bs_msg_add_fd(&p->msg, timeline);
+	i->n_preparations++;
+	bs_list_append(&i->preparations, &p->in_image);
+	send_preparation(s, p);
+	return p;
+}
+
+/* Takes p down. Others that are on their way may still do better. */
+static void preparation_failed(struct super *s, struct preparation *p, int result, const char *text)
+{
+	struct held_image *i = p->image;
+
+	if (i->state != IMAGE_MOUNTING) /* else the mount decides */
+		fail_waiting(s, i, p, result, text);
+	preparation_free(p);
+	if (i->state == IMAGE_PREPARING && bs_list_empty(&i->preparations))
+		i->state = i->mnt >= 0 ? IMAGE_MOUNTED : IMAGE_IDLE;
+}
+
+static void preparation_worked(struct super *s, struct preparation *p, struct bs_msg *reply)
+{
+	struct held_image *i = p->image;
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t complete = 0;
+	int r = 0;
+
+	(void)bs_msg_u64(reply, BS_TAG_COMPLETE, &complete);
+	i->complete = i->complete || complete;
+	note_known(i, &p->msg);
+	if (i->state == IMAGE_PREPARING || (i->state == IMAGE_MOUNTED && i->lazy && complete)) {
+		i->complete = complete;
+		r = start_mounting(s, i, reply, &err);
+	}
+	if (r < 0) {
+		preparation_failed(s, p, r, bs_error_text(&err));
+		return;
+	}
+	bs_list_for_each(it, &i->waiting) {
+		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
+
+		if (i->state == IMAGE_MOUNTED && a->by == p)
+			grant(s, i, a);
+	}
+	preparation_free(p);
+}
+
+void mounts_prepared(struct super *s, struct preparation *p, struct bs_msg *reply)
+{
+	const char *text = bs_msg_text(reply, BS_TAG_TEXT, 0);
+	uint64_t result = EPROTO;
+
+	(void)bs_msg_u64(reply, BS_TAG_RESULT, &result);
+	if (result == 0)
+		preparation_worked(s, p, reply);
+	else
+		preparation_failed(s, p, result > 4095 ? -EPROTO : -(int)result,
+				   text ? text : "the worker failed without a word");
 }
 
 /* An image that kills worker after worker must not hold up all others. */
 void mounts_send_again(struct super *s)
 {
-	bs_list_for_each(it, &s->images) {
-		struct held_image *i = bs_list_entry(it, struct held_image, all);
+	bs_list_for_each(im, &s->images) {
+		struct held_image *i = bs_list_entry(im, struct held_image, all);
 
-		if (i->state != IMAGE_PREPARING)
-			continue;
-		if (++i->tries > TRIES_MAX)
-			fail_all(s, i, -EIO, "the worker died again and again over this image");
-		else
-			send_prepare(s, i);
+		i->n_known = 0; /* what could not be written is not known to this one */
+		bs_list_for_each(it, &i->preparations) {
+			struct preparation *p = bs_list_entry(it, struct preparation, in_image);
+
+			if (++p->tries > TRIES_MAX)
+				preparation_failed(
+					s, p, -EIO,
+					"the worker died again and again over this image");
+			else
+				send_preparation(s, p);
+		}
 	}
-}
-
-static void start_preparing(struct super *s, struct held_image *i, const struct bs_msg *m,
-			    uint64_t wait_ns, int timeline)
-{
-	const char *source;
-
-	bs_msg_done(&i->prepare);
-	i->request = ++s->next_id;
-	bs_msg_init(&i->prepare, BS_MSG_PREPARE, i->request);
-	(void)bs_msg_add_text(&i->prepare, BS_TAG_DIGEST, i->digest);
-	(void)bs_msg_add_u64(&i->prepare, BS_TAG_WAIT_NS, wait_ns);
-	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
-		(void)bs_msg_add_text(&i->prepare, BS_TAG_SOURCE, source);
-	if (timeline >= 0)
-		(void)bs_msg_add_fd(&i->prepare, timeline);
-	i->state = IMAGE_PREPARING;
-	i->tries = 0;
-	send_prepare(s, i);
 }
 
 static struct acquirer *acquirer_new(struct super *s, struct client *c, const struct bs_msg *m,
@@ -439,10 +573,20 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 		return;
 	}
 	bs_list_append(&i->waiting, &a->in_image);
-	if (i->state == IMAGE_MOUNTED && !(i->lazy && i->complete))
+	/* a lazy mount reads from wherever a start said: those places must be known, too */
+	if (i->state == IMAGE_MOUNTED && (!i->lazy || (!i->complete && all_known(i, m)))) {
 		grant(s, i, a);
-	else if (i->state == IMAGE_IDLE || i->state == IMAGE_MOUNTED)
-		start_preparing(s, i, m, wait_ns, a->timeline);
+		return;
+	}
+	if (i->state == IMAGE_MOUNTING && all_known(i, m))
+		return;
+	a->by = preparation_for(s, i, m, wait_ns, a->timeline);
+	if (!a->by)
+		deny(s, a, -ENOMEM, "out of memory");
+	else if (i->state == IMAGE_MOUNTING) /* which comes first */
+		a->by = NULL;
+	else if (i->state == IMAGE_IDLE || i->complete)
+		i->state = IMAGE_PREPARING;
 }
 
 void mounts_expire(struct super *s, uint64_t now_ns)
@@ -455,14 +599,17 @@ void mounts_expire(struct super *s, uint64_t now_ns)
 
 			if (a->deadline_ns > now_ns)
 				continue;
-			clients_reply(s, a->client, a->id, -ETIMEDOUT,
-				      "the image could not be made ready in time");
-			acquirer_free(a);
+			deny(s, a, -ETIMEDOUT, "the image could not be made ready in time");
 		}
-		if (i->state == IMAGE_PREPARING && !i->sent && s->worker_ready)
-			send_prepare(s, i);
+		bs_list_for_each(it, &i->preparations) {
+			struct preparation *p = bs_list_entry(it, struct preparation, in_image);
+
+			if (!p->sent && s->worker_ready)
+				send_preparation(s, p);
+		}
 		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
-		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
+		    !bs_list_empty(&i->waiting) || !bs_list_empty(&i->preparations) ||
+		    now_ns - i->used_ns < s->conf->keep_mounts_ns)
 			continue;
 		drop_mount(s, i);
 		bs_list_remove(&i->all);

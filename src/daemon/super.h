@@ -45,6 +45,8 @@ struct client {
 	bool gone; /* freed at the end of the round */
 };
 
+#define IMAGE_KNOWN_MAX 64u
+
 enum image_state { IMAGE_IDLE, IMAGE_PREPARING, IMAGE_MOUNTING, IMAGE_MOUNTED };
 
 /* An image that was asked for since this supervisor (or its keeper) was started. */
@@ -55,18 +57,32 @@ struct held_image {
 	int mnt;	       /* the mount, -EBADF while there is none */
 	bool lazy;	       /* mnt reads through FUSE */
 	bool complete;	       /* the worker said so: the next mount needs no FUSE */
-	uint32_t request;      /* of PREPARE */
-	unsigned int tries;    /* workers that were asked, and died over it or for another reason */
-	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
-	bool sent;	       /* the worker that runs has it */
+	struct bs_list preparations; /* struct preparation: not answered yet */
+	unsigned int n_preparations;
+	struct bs_digest known[IMAGE_KNOWN_MAX]; /* of sources that the worker was told */
+	unsigned int n_known;
 	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
 	unsigned int leases;
 };
 
+/*
+ * A PREPARE of one image. Who names other places than those before gets one of its own, so
+ * that nobody has to wait for a source that another named.
+ */
+struct preparation {
+	struct bs_list in_image;
+	struct held_image *image;
+	uint32_t request;
+	unsigned int tries; /* workers that were asked, and died over it or for another reason */
+	struct bs_msg msg;  /* kept until it is answered, to be sent again to a new worker */
+	bool sent;	    /* the worker that runs has it */
+};
+
 /* A client that waits for an image. */
 struct acquirer {
 	struct bs_list in_image;
+	struct preparation *by; /* whose failure is ours; NULL: waits for the mount only */
 	struct client *client;
 	uint32_t id;
 	char *container;
@@ -131,6 +147,8 @@ struct super {
 /* --- supervisor.c -------------------------------------------------------------------------- */
 int super_watch(struct super *s, struct watch *w);
 void super_unwatch(struct super *s, struct watch *w);
+/* Opens and makes the directories of the cache, anew when they are open. */
+int super_open_cache(struct super *s, struct bs_error *err);
 /* SIGKILL through the pidfd, which never means another process. */
 void super_kill(const struct bs_child *c);
 
@@ -161,8 +179,8 @@ bool workers_send(struct super *s, struct bs_msg *m);
 /* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
 void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
 void mounts_release(struct super *s, const char *container);
-void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply);
-struct held_image *mounts_by_request(struct super *s, uint32_t id);
+void mounts_prepared(struct super *s, struct preparation *p, struct bs_msg *reply);
+struct preparation *mounts_by_request(struct super *s, uint32_t id);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
 void mounts_send_again(struct super *s); /* to a new worker */

@@ -78,6 +78,7 @@ static int set_up_signals(struct super *s, struct bs_error *err)
 	(void)sigaddset(&set, SIGCHLD);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	s->signals.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->signals.fd < 0)
 		return bs_fail_errno(err, -errno, "signalfd");
@@ -86,12 +87,12 @@ static int set_up_signals(struct super *s, struct bs_error *err)
 }
 
 /* The cache belongs to the worker's user, from the directory of images on down. */
-static int open_cache(struct super *s, struct bs_error *err)
+int super_open_cache(struct super *s, struct bs_error *err)
 {
-	bs_autofd int cache = -EBADF;
+	bs_autofd int cache = -EBADF, images = -EBADF;
 	uid_t uid;
 	gid_t gid;
-	int r = bs_worker_user(s->conf, &uid, &gid, err);
+	int unpacked, r = bs_worker_user(s->conf, &uid, &gid, err);
 
 	if (r < 0)
 		return r;
@@ -99,16 +100,20 @@ static int open_cache(struct super *s, struct bs_error *err)
 	if (cache < 0)
 		return bs_fail_errno(err, cache, "make cache directory '%s' ([node] cache_dir)",
 				     s->conf->cache_dir);
-	s->images_fd = bs_mkdir_open(cache, "images", 0700);
-	if (s->images_fd < 0)
-		return bs_fail_errno(err, s->images_fd, "make '%s/images'", s->conf->cache_dir);
-	/* what is unpacked is root's alone: it holds set-user-ID programs */
-	s->unpacked_fd = bs_mkdir_open(cache, "unpacked", 0700);
-	if (s->unpacked_fd < 0 && s->unpacked_fd != -EROFS)
-		return bs_fail_errno(err, s->unpacked_fd, "make '%s/unpacked'", s->conf->cache_dir);
-	if (fchown(s->images_fd, uid, gid) < 0 && errno != EROFS)
+	images = bs_mkdir_open(cache, "images", 0700);
+	if (images < 0)
+		return bs_fail_errno(err, images, "make '%s/images'", s->conf->cache_dir);
+	if (fchown(images, uid, gid) < 0 && errno != EROFS)
 		return bs_fail_errno(err, -errno, "give '%s/images' to user %u", s->conf->cache_dir,
 				     uid);
+	/* what is unpacked is root's alone: it holds set-user-ID programs */
+	unpacked = bs_mkdir_open(cache, "unpacked", 0700);
+	if (unpacked < 0 && unpacked != -EROFS)
+		return bs_fail_errno(err, unpacked, "make '%s/unpacked'", s->conf->cache_dir);
+	(void)bs_close(s->images_fd);
+	(void)bs_close(s->unpacked_fd);
+	s->images_fd = bs_take_fd(&images);
+	s->unpacked_fd = unpacked;
 	return 0;
 }
 
@@ -121,7 +126,7 @@ static int open_directories(struct super *s, struct bs_error *err)
 	s->leases_fd = bs_mkdir_open(s->run_fd, "leases", 0700);
 	if (s->leases_fd < 0)
 		return bs_fail_errno(err, s->leases_fd, "make '%s/leases'", s->conf->run_dir);
-	return open_cache(s, err);
+	return super_open_cache(s, err);
 }
 
 static bool somebody_listens(const struct sockaddr_un *addr)
@@ -245,6 +250,7 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 	s.conf = o->conf;
 	s.config_file = o->config_file;
 	s.fuse_fd = s.fuse_mnt = -EBADF;
+	s.images_fd = s.unpacked_fd = -EBADF;
 	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
 	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;
 	if (set_up(&s, o, &err) < 0) {

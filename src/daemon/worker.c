@@ -35,9 +35,12 @@
 #include "rootfs/share.h"
 
 #define FUSE_THREADS 4u
-#define PREPARE_THREADS 16u /* each may wait for an unreachable source */
+/* each may wait for an unreachable source: more than a node starts containers at once */
+#define PREPARE_THREADS 128u
+#define PREPARE_THREADS_MIN 4u
+#define PREPARE_STACK (1u << 20)
 #define JSON_MAX (4u << 20)
-#define SOURCES_MAX 16u
+#define SOURCES_MAX 32u /* as many as the shim names */
 
 /* A request of the supervisor that waits for a preparing thread. */
 struct task {
@@ -423,15 +426,20 @@ static int start_fill(struct worker *w, struct bs_error *err)
 
 static int start_preparers(struct worker *w, struct bs_error *err)
 {
+	unsigned int n = 0;
+	pthread_attr_t attr;
 	pthread_t t;
+	int r = 0;
 
-	for (unsigned int i = 0; i < PREPARE_THREADS; i++) {
-		int r = pthread_create(&t, NULL, prepare_main, w);
-
-		if (r != 0)
-			return bs_fail_errno(err, -r, "start a thread");
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setstacksize(&attr, PREPARE_STACK);
+	while (r == 0 && n < PREPARE_THREADS) {
+		r = pthread_create(&t, &attr, prepare_main, w);
+		n += r == 0;
 	}
-	return 0;
+	(void)pthread_attr_destroy(&attr);
+	/* where a limit allows no more, a few must do */
+	return n < PREPARE_THREADS_MIN ? bs_fail_errno(err, -r, "start a thread") : 0;
 }
 
 static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *err)
@@ -481,6 +489,7 @@ int bs_worker_main(const struct bs_conf *conf, int control)
 	bs_msg_init(&start, 0, 0);
 	bs_msg_init(&ready, BS_MSG_READY, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	r = shut_in(conf, control, &start, &err);
 	if (r == 0)
 		r = bs_broker_new(control, &w.broker, &err);

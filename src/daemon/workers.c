@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -141,10 +142,10 @@ static void became_ready(struct super *s)
 
 static void reply_came(struct super *s, struct bs_msg *m)
 {
-	struct held_image *i = mounts_by_request(s, m->id);
+	struct preparation *p = mounts_by_request(s, m->id);
 
-	if (i)
-		mounts_prepared(s, i, m);
+	if (p)
+		mounts_prepared(s, p, m);
 	else if (!unpacks_answered(s, m->id, m))
 		clients_forwarded(s, m->id, m);
 }
@@ -238,12 +239,31 @@ static int spawn_worker(struct super *s, int theirs, struct bs_error *err)
 	return bs_spawn_start(&sp, &s->worker_process, err);
 }
 
+static bool is_removed(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Somebody cleared the disk: a new worker begins with a new cache. */
+static int tend_cache(struct super *s, struct bs_error *err)
+{
+	if (!is_removed(s->images_fd) && !is_removed(s->unpacked_fd))
+		return 0;
+	bs_log_warning("the cache in '%s' was removed, making it anew", s->conf->cache_dir);
+	return super_open_cache(s, err);
+}
+
 static int start_worker(struct super *s, struct bs_error *err)
 {
 	bs_autofd int ours = -EBADF, theirs = -EBADF;
 	bs_automsg m;
 	int pair[2], r;
 
+	r = tend_cache(s, err);
+	if (r < 0)
+		return r;
 	make_fuse(s);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return bs_fail_errno(err, -errno, "make the worker's socket");

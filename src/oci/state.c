@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -51,15 +52,48 @@ void bs_state_done(struct bs_state *s)
 	*s = (struct bs_state){ 0 };
 }
 
+/* One component less, of an absolute path. */
+static void cut(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	slash[slash == path] = '\0';
+}
+
+/*
+ * Where path leads, or will once it is made: the runtime makes its directory at the first
+ * create, and later commands must find the same name though symbolic links are on the way.
+ */
+static char *real_path(const char *path)
+{
+	bs_autofree char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	bs_autofree char *full = bs_strf("%s/%s", here ?: "", path);
+	bs_autofree char *done = bs_strf("/");
+	char *at = full, *word;
+
+	while (done && at && (word = strsep(&at, "/"))) {
+		bs_autofree char *next = NULL, *real = NULL;
+
+		if (!*word || bs_streq(word, "."))
+			continue;
+		if (bs_streq(word, "..")) {
+			cut(done);
+			continue;
+		}
+		next = bs_strf("%s/%s", done[1] ? done : "", word);
+		real = next ? realpath(next, NULL) : NULL;
+		free(done);
+		done = real ? bs_take(&real) : bs_take(&next);
+	}
+	return full ? bs_take(&done) : NULL;
+}
+
 char *bs_state_key(const char *id, const char *root)
 {
-	bs_autofree char *real = realpath(root, NULL);
+	bs_autofree char *real = real_path(root);
 	char hex[BS_DIGEST_TEXT_LEN];
 	struct bs_digest d;
 
-	/* the runtime makes the directory at the first create: before, the way counts as written */
-	if (!real)
-		real = bs_strf("%s", root);
 	if (!real)
 		return NULL;
 	bs_digest_of(real, strlen(real), &d);

@@ -39,7 +39,6 @@
 #define TABLE_DATA_MAX (512u << 20)
 #define SOURCES_MAX 65536u
 #define PAUSE_NS (500 * BS_NS_PER_MS) /* between rounds over the sources */
-#define PREPARERS 16		      /* locks: images that can be prepared at once */
 
 struct image {
 	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
@@ -66,11 +65,9 @@ struct bs_images {
 	struct bs_images_options o;
 	pthread_mutex_t lock; /* guards by_digest */
 	struct bs_map by_digest;
-	/* order: preparing, loading, lock. Who reads blocks never waits for preparing. */
-	pthread_mutex_t
-		preparing[PREPARERS]; /* held over the network; by the digest's first byte */
-	pthread_mutex_t loading;      /* held over the disk */
-	pthread_mutex_t telling;      /* alone: sources and timeline of an image are set */
+	/* order: loading, lock; none is held over the network */
+	pthread_mutex_t loading; /* held over the disk */
+	pthread_mutex_t telling; /* alone: sources and timeline of an image are set */
 };
 
 /* --- the blob's ops: frames of the table ------------------------------------------------ */
@@ -532,6 +529,10 @@ static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, str
 	if (r < 0)
 		return r;
 	dirfd = bs_mkdir_open(im->o.dirfd, bs_digest_hex(digest, hex), 0700);
+	if (dirfd == -ENOENT)
+		return bs_fail(err, -EROFS,
+			       "the cache directory was removed while bootseerd runs; 'bootseerctl "
+			       "upgrade' makes it anew");
 	if (dirfd < 0)
 		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
 	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||
@@ -550,7 +551,7 @@ static bool is_final(int r)
 /* One source after the other; *ret_final: none of them is worth another try. */
 static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
 		       const char *const *sources, size_t n, struct bs_timeline *tl,
-		       bool *ret_final, struct bs_error *err)
+		       bool *ret_final, struct image **ret, struct bs_error *err)
 {
 	int result = bs_fail(err, -ENOENT, "no source is known");
 
@@ -558,12 +559,16 @@ static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
 	for (size_t i = 0; i < n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 		struct bs_error e = BS_ERROR_INIT;
-		int r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
+		int r;
 
+		/* another, who asks elsewhere, may have been faster */
+		if (get(im, digest, ret, NULL) == 0)
+			return 0;
+		r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
 		if (r == 0)
 			r = fetch_entry(im, digest, repo, tl, &e);
 		if (r == 0)
-			return 0;
+			return get(im, digest, ret, err);
 		(void)bs_error_context(&e, "source '%s'", sources[i]);
 		/* the one that may come back is the one to tell of */
 		if (*ret_final) {
@@ -578,13 +583,13 @@ static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
 /* Round and round, until a source gave everything or time is up. */
 static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
 		     const char *const *sources, size_t n, uint64_t deadline,
-		     struct bs_timeline *tl, struct bs_error *err)
+		     struct bs_timeline *tl, struct image **ret, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
 
 	for (;;) {
 		bool final;
-		int r = fetch_round(im, digest, sources, n, tl, &final, err);
+		int r = fetch_round(im, digest, sources, n, tl, &final, ret, err);
 
 		if (r == 0 || final)
 			return r;
@@ -628,35 +633,17 @@ static void add_sources(struct image *i, const char *const *sources, size_t n)
 					  false);
 }
 
-static int prepare_locked(struct bs_images *im, const struct bs_digest *digest,
-			  const char *const *sources, size_t n, uint64_t deadline,
-			  struct bs_timeline *tl, struct image **ret, struct bs_error *err)
-{
-	int r = get(im, digest, ret, err);
-
-	if (r < 0) {
-		r = fetch_any(im, digest, sources, n, deadline, tl, err);
-		if (r == 0)
-			r = get(im, digest, ret, err);
-	}
-	return r;
-}
-
 int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 		      const char *const *sources, size_t n, uint64_t wait_ns,
 		      struct bs_timeline *tl, struct bs_cached **ret, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
-	pthread_mutex_t *lock = &im->preparing[digest->b[0] % PREPARERS];
 	struct image *i;
 	int r = get(im, digest, &i, err);
 
-	/* what is here does not wait for others that are being fetched */
-	if (r < 0) {
-		(void)pthread_mutex_lock(lock);
-		r = prepare_locked(im, digest, sources, n, start + wait_ns, tl, &i, err);
-		(void)pthread_mutex_unlock(lock);
-	}
+	/* two that fetch one image publish the same bytes, each file whole: no harm is done */
+	if (r < 0)
+		r = fetch_any(im, digest, sources, n, start + wait_ns, tl, &i, err);
 	if (r == 0) {
 		(void)pthread_mutex_lock(&im->telling);
 		if (n > 0)
@@ -789,8 +776,6 @@ int bs_images_new(const struct bs_images_options *o, struct bs_images **ret, str
 	(void)pthread_mutex_init(&im->lock, NULL);
 	(void)pthread_mutex_init(&im->loading, NULL);
 	(void)pthread_mutex_init(&im->telling, NULL);
-	for (size_t k = 0; k < PREPARERS; k++)
-		(void)pthread_mutex_init(&im->preparing[k], NULL);
 	bs_map_init(&im->by_digest);
 	*ret = im;
 	return 0;

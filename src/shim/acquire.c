@@ -27,6 +27,7 @@
 #define CONNECT_NS (15 * BS_NS_PER_S)
 #define REPLY_GRACE_NS (30 * BS_NS_PER_S) /* over what the source may take */
 #define UNPACK_NS (60 * 60 * BS_NS_PER_S)
+#define RECONNECTS_MAX 3
 #define RELEASE_NS (2 * BS_NS_PER_S)
 
 /* --- which image, from where ------------------------------------------------------------ */
@@ -302,16 +303,32 @@ static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, s
 	return sock;
 }
 
+/*
+ * A bootseerd that is killed or replaced while we wait takes our request with it; the next
+ * one is there at once. Not for ever: it may be our request that kills it.
+ */
+static int acquire(const struct bs_conf *conf, const struct bs_want *w, struct bs_timeline *t,
+		   int *ret_sock, struct bs_error *err)
+{
+	for (int tries = 0;; tries++) {
+		bs_autofd int sock = connect_or_start(conf, t, err);
+		int r = sock < 0 ? sock : acquire_mount(sock, conf, w, t, err);
+
+		if (r == -ECONNRESET && tries < RECONNECTS_MAX)
+			continue;
+		*ret_sock = bs_take_fd(&sock);
+		return r;
+	}
+}
+
 int bs_acquire(const struct bs_conf *conf, const struct bs_want *w, struct bs_timeline *t,
 	       struct bs_error *err)
 {
-	bs_autofd int sock = connect_or_start(conf, t, err);
+	bs_autofd int sock = -EBADF;
 	struct bs_error why;
 	int r;
 
-	if (sock < 0)
-		return sock;
-	r = acquire_mount(sock, conf, w, t, err);
+	r = acquire(conf, w, t, &sock, err);
 	if (r >= 0 || w->fallback == BS_FALLBACK_FAIL || !not_to_be_had(r))
 		return r;
 	why = *err;

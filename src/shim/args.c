@@ -11,9 +11,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* With ".json" and a root's mark behind it, still a file name. */
-#define ID_MAX 220
-
 enum kind { VALUE, FLAG };
 
 struct option {
@@ -245,7 +242,7 @@ bool bs_args_id_ok(const char *id)
 {
 	size_t n = strlen(id);
 
-	if (n == 0 || n > ID_MAX || bs_streq(id, ".") || bs_streq(id, ".."))
+	if (n == 0 || n > BS_ARGS_ID_MAX || bs_streq(id, ".") || bs_streq(id, ".."))
 		return false;
 	/* runc: ^[\w+-\.]+$ */
 	return strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+,-.") ==

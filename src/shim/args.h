@@ -46,6 +46,9 @@ struct bs_args {
 
 void bs_args_parse(int argc, char **argv, struct bs_args *ret);
 
+/* With ".json" and a root's mark behind it, still a file name. */
+#define BS_ARGS_ID_MAX 220
+
 /* Whether runc takes it for an ID; also good as a file name with a suffix behind. */
 bool bs_args_id_ok(const char *id);
 

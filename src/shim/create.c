@@ -37,6 +37,8 @@
 #include "shim/report.h"
 #include "shim/runc.h"
 
+#define LOCK_WAIT_NS (10 * BS_NS_PER_S) /* for another that creates or deletes it */
+
 struct create {
 	const struct bs_conf *conf;
 	const struct bs_runc *runc;
@@ -204,10 +206,8 @@ static int prepare(struct create *c, struct bs_error *err)
 					     .marker_len = c->marker_len,
 					     .readonly = c->config.root_readonly,
 					     .run_dir = c->conf->run_dir };
-	int r = bs_job_open(c->conf, c->runc, c->args, true, &c->job, err);
+	int r;
 
-	if (r < 0)
-		return r;
 	clear_stale(c);
 	bs_timeline_begin(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
 	bs_timeline_span(&c->timeline, BS_SPAN_CONFIG, c->start_ns, c->len, NULL);
@@ -311,6 +311,8 @@ static int run_runtime(struct create *c, int *ret_status, struct bs_error *err)
 	int r;
 
 	bs_timeline_span(&c->timeline, BS_SPAN_CREATE, c->start_ns, 0, NULL);
+	if (!stays(c)) /* the runtime's command lasts as long as the container, which may be deleted */
+		bs_job_unlock(&c->job);
 	r = bs_runc_run(c->runc, c->args, ret_status, err);
 	if (r < 0) {
 		take_back(c);
@@ -319,7 +321,8 @@ static int run_runtime(struct create *c, int *ret_status, struct bs_error *err)
 	bs_timeline_span(&c->timeline, BS_SPAN_RUNTIME, start, 0, NULL);
 	if (WIFEXITED(*ret_status) && WEXITSTATUS(*ret_status) == 0 && stays(c))
 		return 0;
-	if (bs_runc_knows(c->runc, c->args, c->args->id))
+	if (bs_runc_knows(c->runc, c->args, c->args->id) ||
+	    bs_job_lock(&c->job, LOCK_WAIT_NS) < 0 || bs_runc_knows(c->runc, c->args, c->args->id))
 		return 0; /* delete will come */
 	if (stays(c))
 		take_back(c);
@@ -328,11 +331,28 @@ static int run_runtime(struct create *c, int *ret_status, struct bs_error *err)
 	return 0;
 }
 
+static int lock(struct create *c, struct bs_error *err)
+{
+	int r = bs_job_lock(&c->job, LOCK_WAIT_NS);
+
+	if (r == -ETIMEDOUT)
+		return bs_fail(err, -EEXIST, "container '%s' is being created by another process",
+			       c->args->id);
+	return r < 0 ? bs_fail_errno(err, r, "lock container '%s' in '%s'", c->args->id,
+				     c->conf->run_dir)
+		     : 0;
+}
+
 static int act(struct create *c)
 {
 	struct bs_error err = BS_ERROR_INIT;
 	int status, r;
 
+	r = bs_job_open(c->conf, c->runc, c->args, true, &c->job, &err);
+	if (r == 0)
+		r = lock(c, &err);
+	if (r < 0)
+		return bs_report_failure(&err);
 	/* the runtime refuses the name, and the one that has it must come to no harm */
 	if (bs_runc_knows(c->runc, c->args, c->args->id))
 		return bs_passthrough(c->runc, c->args);
@@ -355,15 +375,21 @@ int bs_create(const struct bs_conf *conf, const struct bs_runc *runc, const stru
 			    .args = a,
 			    .start_ns = bs_clock_ns(),
 			    .bundle.fd = -EBADF,
-			    .job = { .run_fd = -EBADF, .state_fd = -EBADF },
+			    .job = BS_JOB_INIT,
 			    .timeline = BS_TIMELINE_NONE };
 	struct bs_error err = BS_ERROR_INIT;
 	int r = 0;
 
-	if (a->id && !a->help && bs_args_id_ok(a->id) && open_config(&c))
+	if (a->id && !a->help && open_config(&c))
 		r = look(&c, &err);
 	if (r > 0)
 		r = read_all(&c, &err);
+	/* from the stub alone it would start without its files */
+	if (r > 0 && !bs_args_id_ok(a->id))
+		r = bs_fail(&err, -EINVAL,
+			    "container ID '%.64s': with a converted image it may have at most %d "
+			    "of A-Z a-z 0-9 _ + , - .",
+			    a->id, BS_ARGS_ID_MAX);
 	if (r < 0)
 		r = bs_report_failure(&err);
 	else

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,6 +23,8 @@
 #include "shim/passthrough.h"
 #include "shim/report.h"
 #include "shim/runc.h"
+
+#define LOCK_WAIT_NS (5 * BS_NS_PER_S)
 
 static void clean(const struct bs_job *j, const struct bs_conf *conf, const char *id)
 {
@@ -64,13 +66,14 @@ static void clean_gone(const struct bs_job *j, const struct bs_conf *conf, const
 	}
 	while ((e = readdir(dir))) {
 		bs_autofree char *id = id_of(e->d_name, j->key);
-		struct bs_job one = { .run_fd = j->run_fd, .state_fd = j->state_fd };
+		struct bs_job one = { j->run_fd, j->state_fd, -EBADF, NULL };
 
 		if (!id || bs_runc_knows(r, a, id))
 			continue;
 		one.key = bs_strf("%s%s", id, strrchr(j->key, '@'));
-		if (one.key)
+		if (one.key && bs_job_lock(&one, 0) == 0 && !bs_runc_knows(r, a, id))
 			clean(&one, conf, id);
+		bs_job_unlock(&one);
 		free(one.key);
 	}
 	(void)closedir(dir);
@@ -85,11 +88,32 @@ static bool has_state(const struct bs_job *j)
 	       errno != ENOENT;
 }
 
+/*
+ * The runtime does not know it, and nobody is at it: what a create that still goes on has
+ * put in place is for that one to take back, or its container's.
+ */
+static bool is_ours_to_clean(struct bs_job *j, const struct bs_runc *r, const struct bs_args *a)
+{
+	int e;
+
+	if (bs_runc_knows(r, a, a->id))
+		return false;
+	e = bs_job_lock(j, LOCK_WAIT_NS);
+	if (e == -ETIMEDOUT) {
+		bs_log_warning("container '%s' is being created by another process: what that has "
+			       "put in place is left to it",
+			       a->id);
+		return false;
+	}
+	/* a full or read-only run directory must not keep mounts in place */
+	return !bs_runc_knows(r, a, a->id);
+}
+
 int bs_delete(const struct bs_conf *conf, const struct bs_runc *r, const struct bs_args *a)
 {
 	struct bs_timeline t = BS_TIMELINE_NONE;
 	struct bs_error err = BS_ERROR_INIT;
-	bs_autojob j = { .run_fd = -EBADF, .state_fd = -EBADF };
+	bs_autojob j = BS_JOB_INIT;
 	const uint64_t start = bs_clock_ns();
 	int status;
 
@@ -102,7 +126,7 @@ int bs_delete(const struct bs_conf *conf, const struct bs_runc *r, const struct 
 		return bs_report_failure(&err);
 	if (a->regex) {
 		clean_gone(&j, conf, r, a);
-	} else if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || !bs_runc_knows(r, a, a->id)) {
+	} else if (is_ours_to_clean(&j, r, a)) {
 		bs_timeline_open(&t, j.run_fd, a->id, "bootseer");
 		clean(&j, conf, a->id);
 		bs_timeline_span(&t, BS_SPAN_DELETE, start, 0, NULL);

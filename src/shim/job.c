@@ -7,9 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "ctl/conf.h"
@@ -19,10 +22,12 @@
 #include "shim/args.h"
 #include "shim/runc.h"
 
+#define LOCK_NAME "containers.lock"
+
 int bs_job_open(const struct bs_conf *conf, const struct bs_runc *r, const struct bs_args *a,
 		int make, struct bs_job *ret, struct bs_error *err)
 {
-	bs_autojob j = { .run_fd = -EBADF, .state_fd = -EBADF };
+	bs_autojob j = BS_JOB_INIT;
 
 	j.run_fd = make ? bs_mkdir_open(AT_FDCWD, conf->run_dir, 0700)
 			: open(conf->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -40,12 +45,36 @@ int bs_job_open(const struct bs_conf *conf, const struct bs_runc *r, const struc
 	if (!j.key)
 		return bs_fail(err, -ENOMEM, "container '%s': out of memory", a->id);
 	*ret = j;
-	j = (struct bs_job){ .run_fd = -EBADF, .state_fd = -EBADF };
+	j = (struct bs_job)BS_JOB_INIT;
 	return 0;
+}
+
+int bs_job_lock(struct bs_job *j, uint64_t wait_ns)
+{
+	struct bs_digest d;
+	uint64_t at;
+	int fd;
+
+	if (j->lock_fd >= 0)
+		return 0;
+	/* two names with one number would only wait for each other */
+	bs_digest_of(j->key, strlen(j->key), &d);
+	memcpy(&at, d.b, sizeof(at));
+	fd = bs_lock_byte(j->run_fd, LOCK_NAME, at, wait_ns);
+	if (fd < 0)
+		return fd;
+	j->lock_fd = fd;
+	return 0;
+}
+
+void bs_job_unlock(struct bs_job *j)
+{
+	j->lock_fd = bs_close(j->lock_fd);
 }
 
 void bs_job_done(struct bs_job *j)
 {
+	bs_job_unlock(j);
 	j->run_fd = bs_close(j->run_fd);
 	j->state_fd = bs_close(j->state_fd);
 	free(bs_take(&j->key));
