@@ -193,7 +193,7 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 	case BS_MSG_RELEASE:
 		container = bs_msg_text(m, BS_TAG_CONTAINER, 0);
 		if (container)
-			mounts_release(s, container);
+			leases_release(s, container);
 		clients_reply(s, c, m->id, 0, NULL);
 		break;
 	case BS_MSG_STATUS:

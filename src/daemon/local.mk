@@ -6,6 +6,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/jobs.c %D%/jobs.h \
 	%D%/keeper.c %D%/keeper.h \
 	%D%/kept.c \
+	%D%/leases.c \
 	%D%/leave.c %D%/leave.h \
 	%D%/mounts.c \
 	%D%/program.c %D%/program.h \

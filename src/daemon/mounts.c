@@ -12,15 +12,11 @@
  */
 #include "config.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/atomicfile.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -111,83 +107,6 @@ void mounts_completed(struct super *s, const char *digest)
 		i->complete = true;
 }
 
-/* --- leases -------------------------------------------------------------------------------- */
-
-static struct lease *lease_find(struct super *s, const char *container)
-{
-	bs_list_for_each(it, &s->leases) {
-		struct lease *l = bs_list_entry(it, struct lease, all);
-
-		if (bs_streq(l->container, container))
-			return l;
-	}
-	return NULL;
-}
-
-static void lease_end(struct lease *l)
-{
-	l->image->leases--;
-	l->image->used_ns = bs_clock_ns();
-	bs_list_remove(&l->all);
-	free(l->container);
-	free(l);
-}
-
-static bool lease_add(struct super *s, const char *container, struct held_image *i)
-{
-	struct lease *l = lease_find(s, container);
-
-	if (l)
-		lease_end(l);
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return false;
-	l->container = strdup(container);
-	if (!l->container) {
-		free(l);
-		return false;
-	}
-	l->image = i;
-	i->leases++;
-	bs_list_append(&s->leases, &l->all);
-	return true;
-}
-
-void mounts_release(struct super *s, const char *container)
-{
-	struct lease *l = lease_find(s, container);
-
-	if (l)
-		lease_end(l);
-	if (bs_path_name_ok(container, strlen(container)))
-		(void)unlinkat(s->leases_fd, container, 0);
-}
-
-/* What a supervisor before us, or before a reboot of everything but the run directory, knew. */
-void mounts_read_leases(struct super *s)
-{
-	int fd = openat(s->leases_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *de;
-
-	if (!d) {
-		(void)bs_close(fd);
-		return;
-	}
-	while ((de = readdir(d))) {
-		bs_autofree char *digest = NULL;
-		struct held_image *i;
-
-		if (de->d_name[0] == '.' ||
-		    bs_read_file_at(s->leases_fd, de->d_name, O_NOFOLLOW, 256, &digest, NULL) < 0)
-			continue;
-		i = mounts_get(s, digest, true);
-		if (i)
-			(void)lease_add(s, de->d_name, i);
-	}
-	(void)closedir(d);
-}
-
 /* --- those who wait --------------------------------------------------------------------------- */
 
 static void acquirer_free(struct acquirer *a)
@@ -222,17 +141,14 @@ static void grant(struct super *s, struct held_image *i, struct acquirer *a)
 
 	bs_msg_init(&m, BS_MSG_REPLY, a->id);
 	i->used_ns = bs_clock_ns();
-	if (!lease_add(s, a->container, i) ||
-	    bs_atomicfile_write(s->leases_fd, a->container, i->digest, strlen(i->digest), 0600,
-				false) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
+	if (!leases_add(s, a->container, i) || bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
 	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || add_mount(&m, i->mnt) < 0) {
-		mounts_release(s, a->container);
+		leases_release(s, a->container);
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 	} else {
 		clients_send(s, a->client, &m);
 		if (a->client->gone) /* its release may have come before */
-			mounts_release(s, a->container);
+			leases_release(s, a->container);
 	}
 	acquirer_free(a);
 }

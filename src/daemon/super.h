@@ -79,6 +79,7 @@ struct lease {
 	struct bs_list all;
 	char *container;
 	struct held_image *image;
+	uint64_t granted_ns;
 };
 
 /* A short-lived process of ours that does what may block. */
@@ -123,6 +124,7 @@ struct super {
 	bool worker_ready;
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
+	uint64_t leases_next_ns;		       /* when they are swept again */
 	struct bs_list clients, images, leases, children, forwarded, unpacks;
 };
 
@@ -156,16 +158,23 @@ bool workers_send(struct super *s, struct bs_msg *m);
 
 /* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
 void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
-void mounts_release(struct super *s, const char *container);
 void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply);
 struct held_image *mounts_by_request(struct super *s, uint32_t id);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
 void mounts_send_again(struct super *s); /* to a new worker */
 void mounts_adopt(struct super *s, const char *name, int fd);
-void mounts_read_leases(struct super *s);
 void mounts_client_gone(struct super *s, struct client *c);
 void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- leases.c: which container uses which image -------------------------------------------------- */
+/* With its file; replaces an older one of the container's. */
+bool leases_add(struct super *s, const char *container, struct held_image *i);
+void leases_release(struct super *s, const char *container);
+/* What a supervisor before us, or before a reboot of everything but the run directory, knew. */
+void leases_read(struct super *s);
+/* Ends those of containers that are gone, at the start and now and then. */
+void leases_sweep(struct super *s, uint64_t now_ns);
 
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);

@@ -193,7 +193,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	r = o->keeper_link >= 0 ? kept_adopt(s, o->keeper_link, err) : first_start(s, err);
 	if (r < 0)
 		return r;
-	mounts_read_leases(s);
+	leases_read(s);
 	s->listen.ready = clients_accept;
 	r = super_watch(s, &s->listen);
 	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
@@ -230,6 +230,7 @@ static void run(struct super *s)
 		now = bs_clock_ns();
 		children_expire(s, now);
 		clients_expire(s, now);
+		leases_sweep(s, now);
 		mounts_expire(s, now);
 		unpacks_send(s, false);
 		clients_sweep(s);

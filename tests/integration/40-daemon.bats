@@ -287,3 +287,41 @@ kill_often() {
 	echo 3 >/proc/sys/vm/drop_caches
 	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
 }
+
+# held N: the containers that the first image has.
+held() {
+	[ "$(node_status '.mounts[0].containers')" = "$1" ]
+}
+
+@test "the image of a container that was deleted while nobody listened is given back" {
+	tree_image 1
+	node_conf
+	node_start
+	node_attach gone "$digest" "$BST_ROOT/m1" "oci:$BST_ROOT/image"
+	node_attach alive "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	node_attach young "$digest" "$BST_ROOT/m3" "oci:$BST_ROOT/image"
+	held 3
+	# alive has a state file, as the shim writes it; of the others one is new
+	mkdir "$BST_RUN/state"
+	echo '{}' >"$BST_RUN/state/alive.json"
+	touch -d '1 hour ago' "$BST_RUN/leases/gone" "$BST_RUN/leases/alive"
+	# whether the keeper starts the next supervisor, or it is a new start
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 held 2
+	[ "$(cd "$BST_RUN/leases" && echo *)" = "alive young" ]
+	node_detach "$BST_ROOT/m2"
+	rm "$BST_RUN/state/alive.json"
+	touch -d '1 hour ago' "$BST_RUN/leases/alive"
+	node_stop
+	node_start
+	bst_wait 5 held 1
+	[ "$(cd "$BST_RUN/leases" && echo *)" = young ]
+	# a clock that was set back makes no lease old
+	touch -d '1 hour' "$BST_RUN/leases/young"
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 held 1
+	sleep 0.5
+	held 1
+	node_release young
+	held 0
+}
