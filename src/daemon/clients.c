@@ -263,8 +263,7 @@ void clients_sweep(struct super *s)
 
 		if (!c->gone)
 			continue;
-		mounts_client_gone(s, c);
-		unpacks_client_gone(s, c);
+		pendings_client_gone(s, c);
 		bs_list_for_each(fit, &s->forwarded) {
 			struct forwarded *f = bs_list_entry(fit, struct forwarded, all);
 

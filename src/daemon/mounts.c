@@ -29,9 +29,10 @@
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
 #define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
-#define TRIES_MAX 20u		    /* of PREPARE, with a new worker each */
 
 /* --- images ----------------------------------------------------------------------------- */
+
+static pending_ended prepared;
 
 struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 {
@@ -48,21 +49,9 @@ struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 	memcpy(i->digest, digest, BS_DIGEST_TEXT_LEN);
 	i->mnt = -EBADF;
 	i->used_ns = bs_clock_ns();
-	bs_msg_init(&i->prepare, 0, 0);
-	bs_list_init(&i->waiting);
+	pending_init(s, &i->prepare, prepared);
 	bs_list_append(&s->images, &i->all);
 	return i;
-}
-
-struct held_image *mounts_by_request(struct super *s, uint32_t id)
-{
-	bs_list_for_each(it, &s->images) {
-		struct held_image *i = bs_list_entry(it, struct held_image, all);
-
-		if (i->state == IMAGE_PREPARING && i->request == id)
-			return i;
-	}
-	return NULL;
 }
 
 static const char *kept_name(const struct held_image *i, char *buf, size_t size)
@@ -107,17 +96,9 @@ void mounts_completed(struct super *s, const char *digest)
 		i->complete = true;
 }
 
-/* --- those who wait --------------------------------------------------------------------------- */
+/* --- giving it out --------------------------------------------------------------------------- */
 
-static void acquirer_free(struct acquirer *a)
-{
-	bs_list_remove(&a->in_image);
-	(void)bs_close(a->timeline);
-	free(a->container);
-	free(a);
-}
-
-static void mark(struct acquirer *a, enum bs_span span, uint64_t start_ns)
+static void mark(struct waiter *a, enum bs_span span, uint64_t start_ns)
 {
 	struct bs_timeline tl = { .fd = a->timeline, .program = "bootseerd" };
 
@@ -135,7 +116,7 @@ static int add_mount(struct bs_msg *m, int mnt)
 	return bs_msg_add_fd(m, copy >= 0 ? copy : mnt);
 }
 
-static void grant(struct super *s, struct held_image *i, struct acquirer *a)
+static void grant(struct super *s, struct held_image *i, struct waiter *a)
 {
 	bs_automsg m;
 
@@ -150,13 +131,13 @@ static void grant(struct super *s, struct held_image *i, struct acquirer *a)
 		if (a->client->gone) /* its release may have come before */
 			leases_release(s, a->container);
 	}
-	acquirer_free(a);
+	waiter_free(a);
 }
 
 static void grant_all(struct super *s, struct held_image *i)
 {
-	bs_list_for_each(it, &i->waiting)
-		grant(s, i, bs_list_entry(it, struct acquirer, in_image));
+	bs_list_for_each(it, &i->prepare.waiting)
+		grant(s, i, bs_list_entry(it, struct waiter, all));
 }
 
 static void fail_all(struct super *s, struct held_image *i, int result, const char *text)
@@ -164,33 +145,12 @@ static void fail_all(struct super *s, struct held_image *i, int result, const ch
 	/* a newer mount could not be made, the one that is there serves as well as before */
 	if (i->mnt >= 0) {
 		bs_log_warning("image %s: %s; its lazy mount goes on", i->digest, text);
-		bs_msg_done(&i->prepare);
 		i->state = IMAGE_MOUNTED;
 		grant_all(s, i);
 		return;
 	}
-	bs_list_for_each(it, &i->waiting) {
-		struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
-
-		clients_reply(s, a->client, a->id, result, text);
-		acquirer_free(a);
-	}
 	i->state = IMAGE_IDLE;
-	bs_msg_done(&i->prepare);
-}
-
-void mounts_client_gone(struct super *s, struct client *c)
-{
-	bs_list_for_each(im, &s->images) {
-		struct held_image *i = bs_list_entry(im, struct held_image, all);
-
-		bs_list_for_each(it, &i->waiting) {
-			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
-
-			if (a->client == c)
-				acquirer_free(a);
-		}
-	}
+	pending_fail(s, &i->prepare, result, text);
 }
 
 /* --- the way to a mount ------------------------------------------------------------------------- */
@@ -219,8 +179,8 @@ static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 	i->lazy = c->id == 0; /* see start_mounting */
 	i->state = IMAGE_MOUNTED;
 	kept_put(s, kept_name(i, name, sizeof(name)), i->mnt);
-	bs_list_for_each(it, &i->waiting)
-		mark(bs_list_entry(it, struct acquirer, in_image), BS_SPAN_MOUNT,
+	bs_list_for_each(it, &i->prepare.waiting)
+		mark(bs_list_entry(it, struct waiter, all), BS_SPAN_MOUNT,
 		     c->deadline_ns - GRACE_NS);
 	grant_all(s, i);
 }
@@ -247,85 +207,50 @@ static int start_mounting(struct super *s, struct held_image *i, struct bs_msg *
 			      mounted, i, complete != 0, err);
 }
 
-void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply)
+static void prepared(struct super *s, struct pending *p, int result, const char *text,
+		     struct bs_msg *m)
 {
+	struct held_image *i = BS_CONTAINER_OF(p, struct held_image, prepare);
 	struct bs_error err = BS_ERROR_INIT;
-	uint64_t result = EPROTO;
-	const char *text;
 	int r;
 
-	bs_msg_done(&i->prepare);
-	(void)bs_msg_u64(reply, BS_TAG_RESULT, &result);
-	if (result != 0) {
-		text = bs_msg_text(reply, BS_TAG_TEXT, 0);
-		fail_all(s, i, result > 4095 ? -EPROTO : -(int)result,
-			 text ? text : "the worker failed without a word");
+	if (result < 0) {
+		fail_all(s, i, result, text);
 		return;
 	}
-	r = start_mounting(s, i, reply, &err);
+	r = start_mounting(s, i, m, &err);
 	if (r < 0)
 		fail_all(s, i, r, bs_error_text(&err));
-}
-
-static void send_prepare(struct super *s, struct held_image *i)
-{
-	/* a worker that is not ready, or does not read now, gets it later: see mounts_expire */
-	i->sent = workers_send(s, &i->prepare);
-}
-
-/* An image that kills worker after worker must not hold up all others. */
-void mounts_send_again(struct super *s)
-{
-	bs_list_for_each(it, &s->images) {
-		struct held_image *i = bs_list_entry(it, struct held_image, all);
-
-		if (i->state != IMAGE_PREPARING)
-			continue;
-		if (++i->tries > TRIES_MAX)
-			fail_all(s, i, -EIO, "the worker died again and again over this image");
-		else
-			send_prepare(s, i);
-	}
 }
 
 static void start_preparing(struct super *s, struct held_image *i, const struct bs_msg *m,
 			    uint64_t wait_ns, int timeline)
 {
-	const char *source;
+	struct bs_msg *q = pending_begin(s, &i->prepare, BS_MSG_PREPARE, m, wait_ns);
 
-	bs_msg_done(&i->prepare);
-	i->request = ++s->next_id;
-	bs_msg_init(&i->prepare, BS_MSG_PREPARE, i->request);
-	(void)bs_msg_add_text(&i->prepare, BS_TAG_DIGEST, i->digest);
-	(void)bs_msg_add_u64(&i->prepare, BS_TAG_WAIT_NS, wait_ns);
-	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
-		(void)bs_msg_add_text(&i->prepare, BS_TAG_SOURCE, source);
+	(void)bs_msg_add_text(q, BS_TAG_DIGEST, i->digest);
 	if (timeline >= 0)
-		(void)bs_msg_add_fd(&i->prepare, timeline);
+		(void)bs_msg_add_fd(q, timeline);
 	i->state = IMAGE_PREPARING;
-	i->tries = 0;
-	send_prepare(s, i);
+	pending_send(s, &i->prepare);
 }
 
-static struct acquirer *acquirer_new(struct super *s, struct client *c, const struct bs_msg *m,
-				     const char *container, uint64_t wait_ns)
+static struct waiter *acquirer_new(struct super *s, struct held_image *i, struct client *c,
+				   const struct bs_msg *m, uint64_t wait_ns)
 {
 	const char *id = bs_msg_text(m, BS_TAG_TIMELINE, 0);
-	struct acquirer *a = calloc(1, sizeof(*a));
+	struct waiter *a = waiter_new(&i->prepare, c, m->id, wait_ns + GRACE_NS);
 	struct bs_timeline tl;
 
 	if (!a)
 		return NULL;
-	a->container = strdup(container);
+	a->container = strdup(bs_msg_text(m, BS_TAG_CONTAINER, 0));
 	if (!a->container) {
-		free(a);
+		waiter_free(a);
 		return NULL;
 	}
 	bs_timeline_open(&tl, s->run_fd, id ? id : "", "bootseerd");
 	a->timeline = tl.fd;
-	a->client = c;
-	a->id = m->id;
-	a->deadline_ns = bs_clock_ns() + wait_ns + GRACE_NS;
 	return a;
 }
 
@@ -336,7 +261,7 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 	uint64_t wait_ns = s->conf->start_wait_ns;
 	struct held_image *i;
 	struct bs_digest d;
-	struct acquirer *a;
+	struct waiter *a;
 
 	if (!container || strlen(container) > 255 ||
 	    !bs_path_name_ok(container, strlen(container)) || !digest ||
@@ -349,12 +274,11 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 	if (++s->starts % PRUNE_EVERY == 1)
 		bs_timeline_prune(s->run_fd);
 	i = mounts_get(s, digest, true);
-	a = i ? acquirer_new(s, c, m, container, wait_ns) : NULL;
+	a = i ? acquirer_new(s, i, c, m, wait_ns) : NULL;
 	if (!a) {
 		clients_reply(s, c, m->id, -ENOMEM, "out of memory");
 		return;
 	}
-	bs_list_append(&i->waiting, &a->in_image);
 	if (i->state == IMAGE_MOUNTED && !(i->lazy && i->complete))
 		grant(s, i, a);
 	else if (i->state == IMAGE_IDLE || i->state == IMAGE_MOUNTED)
@@ -366,21 +290,12 @@ void mounts_expire(struct super *s, uint64_t now_ns)
 	bs_list_for_each(im, &s->images) {
 		struct held_image *i = bs_list_entry(im, struct held_image, all);
 
-		bs_list_for_each(it, &i->waiting) {
-			struct acquirer *a = bs_list_entry(it, struct acquirer, in_image);
-
-			if (a->deadline_ns > now_ns)
-				continue;
-			clients_reply(s, a->client, a->id, -ETIMEDOUT,
-				      "the image could not be made ready in time");
-			acquirer_free(a);
-		}
-		if (i->state == IMAGE_PREPARING && !i->sent && s->worker_ready)
-			send_prepare(s, i);
 		if ((i->state != IMAGE_MOUNTED && i->state != IMAGE_IDLE) || i->leases > 0 ||
-		    !bs_list_empty(&i->waiting) || now_ns - i->used_ns < s->conf->keep_mounts_ns)
+		    !bs_list_empty(&i->prepare.waiting) ||
+		    now_ns - i->used_ns < s->conf->keep_mounts_ns)
 			continue;
 		drop_mount(s, i);
+		pending_done(&i->prepare);
 		bs_list_remove(&i->all);
 		free(i);
 	}

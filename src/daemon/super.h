@@ -45,6 +45,33 @@ struct client {
 	bool gone; /* freed at the end of the round */
 };
 
+/* A client that waits for the answer to a pending request. */
+struct waiter {
+	struct bs_list all;
+	struct client *client;
+	uint32_t id;
+	uint64_t deadline_ns;
+	char *container; /* who wants the image; NULL: nobody in particular */
+	int timeline;	 /* descriptor, -EBADF */
+};
+
+struct pending;
+
+/* result 0: m is the worker's answer; else -errno, and text says why. p is idle again. */
+typedef void pending_ended(struct super *s, struct pending *p, int result, const char *text,
+			   struct bs_msg *m);
+
+/* A request to the worker, and who waits for its answer; embedded in what it is about. */
+struct pending {
+	struct bs_list all;
+	struct bs_msg request;
+	bool open;	    /* asked and not answered */
+	bool sent;	    /* the worker that runs has it */
+	unsigned int tries; /* workers that died meanwhile, over it or for another reason */
+	struct bs_list waiting;
+	pending_ended *ended;
+};
+
 enum image_state { IMAGE_IDLE, IMAGE_PREPARING, IMAGE_MOUNTING, IMAGE_MOUNTED };
 
 /* An image that was asked for since this supervisor (or its keeper) was started. */
@@ -52,26 +79,12 @@ struct held_image {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	enum image_state state;
-	int mnt;	       /* the mount, -EBADF while there is none */
-	bool lazy;	       /* mnt reads through FUSE */
-	bool complete;	       /* the worker said so: the next mount needs no FUSE */
-	uint32_t request;      /* of PREPARE */
-	unsigned int tries;    /* workers that were asked, and died over it or for another reason */
-	struct bs_msg prepare; /* kept until it is answered, to be sent again to a new worker */
-	bool sent;	       /* the worker that runs has it */
-	struct bs_list waiting; /* struct acquirer */
+	int mnt;		/* the mount, -EBADF while there is none */
+	bool lazy;		/* mnt reads through FUSE */
+	bool complete;		/* the worker said so: the next mount needs no FUSE */
+	struct pending prepare; /* who waits for it waits for the mount */
 	uint64_t used_ns;
 	unsigned int leases;
-};
-
-/* A client that waits for an image. */
-struct acquirer {
-	struct bs_list in_image;
-	struct client *client;
-	uint32_t id;
-	char *container;
-	uint64_t deadline_ns;
-	int timeline; /* descriptor, -EBADF */
 };
 
 /* A container's use of an image; also a file RUN_DIR/leases/CONTAINER. */
@@ -125,7 +138,7 @@ struct super {
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
 	uint64_t leases_next_ns;		       /* when they are swept again */
-	struct bs_list clients, images, leases, children, forwarded, unpacks;
+	struct bs_list clients, images, leases, children, forwarded, unpacks, pending;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -156,15 +169,33 @@ void workers_stop(struct super *s); /* SIGKILL; workers_tend starts another */
 /* Sends to the worker if it is ready. */
 bool workers_send(struct super *s, struct bs_msg *m);
 
+/* --- pending.c: requests to the worker that outlive it --------------------------------------------- */
+void pending_init(struct super *s, struct pending *p, pending_ended *ended);
+void pending_done(struct pending *p); /* those who wait get no answer */
+/* Appended to p's; gets -ETIMEDOUT after wait_ns. NULL: out of memory. */
+struct waiter *waiter_new(struct pending *p, struct client *c, uint32_t id, uint64_t wait_ns);
+void waiter_free(struct waiter *w);
+/*
+ * Opens p with a request of that type, with the SOURCEs of a client's m and WAIT_NS; the
+ * caller adds the rest to what is returned, then calls pending_send.
+ */
+struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_type type,
+			     const struct bs_msg *m, uint64_t wait_ns);
+void pending_send(struct super *s, struct pending *p);
+/* Gives all who wait that answer. */
+void pending_fail(struct super *s, struct pending *p, int result, const char *text);
+bool pendings_open(const struct super *s); /* whether any is */
+void pendings_send(struct super *s);	   /* what the worker has not got yet */
+void pendings_new_worker(struct super *s); /* it has nothing of what the last one had */
+bool pendings_answered(struct super *s, struct bs_msg *m); /* false: to none of them */
+void pendings_client_gone(struct super *s, const struct client *c);
+void pendings_expire(struct super *s, uint64_t now_ns);
+
 /* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
 void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
-void mounts_prepared(struct super *s, struct held_image *i, struct bs_msg *reply);
-struct held_image *mounts_by_request(struct super *s, uint32_t id);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
-void mounts_send_again(struct super *s); /* to a new worker */
 void mounts_adopt(struct super *s, const char *name, int fd);
-void mounts_client_gone(struct super *s, struct client *c);
 void mounts_expire(struct super *s, uint64_t now_ns);
 
 /* --- leases.c: which container uses which image -------------------------------------------------- */
@@ -178,10 +209,6 @@ void leases_sweep(struct super *s, uint64_t now_ns);
 
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
-bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
-/* What the worker has not got yet; again: a new worker, which has nothing. */
-void unpacks_send(struct super *s, bool again);
-void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
 /* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */

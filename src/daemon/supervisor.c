@@ -180,6 +180,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->children);
 	bs_list_init(&s->forwarded);
 	bs_list_init(&s->unpacks);
+	bs_list_init(&s->pending);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");
@@ -205,7 +206,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 static int idle_ms(const struct super *s)
 {
 	if (s->worker.fd < 0 || s->keeper.fd < 0 || !bs_list_empty(&s->children) ||
-	    !bs_list_empty(&s->forwarded) || !bs_list_empty(&s->unpacks))
+	    !bs_list_empty(&s->forwarded) || pendings_open(s))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -231,8 +232,9 @@ static void run(struct super *s)
 		children_expire(s, now);
 		clients_expire(s, now);
 		leases_sweep(s, now);
+		pendings_expire(s, now);
 		mounts_expire(s, now);
-		unpacks_send(s, false);
+		pendings_send(s);
 		clients_sweep(s);
 	}
 }

@@ -134,18 +134,7 @@ static void became_ready(struct super *s)
 	}
 	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
-	mounts_send_again(s);
-	unpacks_send(s, true);
-}
-
-static void reply_came(struct super *s, struct bs_msg *m)
-{
-	struct held_image *i = mounts_by_request(s, m->id);
-
-	if (i)
-		mounts_prepared(s, i, m);
-	else if (!unpacks_answered(s, m->id, m))
-		clients_forwarded(s, m->id, m);
+	pendings_new_worker(s);
 }
 
 static void message(struct super *s, struct bs_msg *m)
@@ -157,7 +146,8 @@ static void message(struct super *s, struct bs_msg *m)
 		became_ready(s);
 		break;
 	case BS_MSG_REPLY:
-		reply_came(s, m);
+		if (!pendings_answered(s, m))
+			clients_forwarded(s, m->id, m);
 		break;
 	case BS_MSG_CREDENTIAL:
 		find_credential(s, m);

@@ -325,3 +325,49 @@ held() {
 	node_release young
 	held 0
 }
+
+# ended FILE...: all of them are there.
+ended() {
+	local file
+	for file; do
+		[ -e "$file" ] || return 1
+	done
+}
+
+# ask_late NAME DIR: what bst-acquire says about an image of a source that never answers.
+ask_late() {
+	"$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" "$1" "sha256:$(printf %064d 1)" "$2" \
+		"docker://127.0.0.1:$port/tree" >"$BST_ROOT/$1.out" 2>&1 || :
+	mv "$BST_ROOT/$1.out" "$BST_ROOT/$1"
+}
+
+@test "an image that takes worker after worker with it is given up, mounted or unpacked" {
+	local i port pid kills
+	port=$(bst_free_port)
+	bst_spawn silent python3 -c 'import socket, sys, time
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=100)
+time.sleep(1000)' "$port"
+	node_conf "fetch plain_http = 127.0.0.1:$port" "fetch connect_timeout = 1m" "fetch stall_timeout = 1m"
+	node_start
+	ask_late mount "$BST_ROOT/m" &
+	ask_late unpack - &
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	kills=0
+	for ((i = 0; i < 400; i++)); do
+		! ended "$BST_ROOT/mount" "$BST_ROOT/unpack" || break
+		if [ "$(node_status .worker.ready)" = true ] && pid=$(node_pid worker) && [ "$pid" -gt 1 ]; then
+			kill -KILL "$pid"
+			kills=$((kills + 1))
+			bst_wait 10 eval '[ "$(node_status .worker.restarts)" = '"$kills"' ]'
+		fi
+	done
+	echo "kills: $kills"
+	[ "$kills" -ge 18 ]
+	[ "$kills" -le 24 ]
+	grep 'the worker died again and again' "$BST_ROOT/mount"
+	grep 'the worker died again and again' "$BST_ROOT/unpack"
+	# all others go on
+	bst_wait 10 eval '[ "$(node_status .worker.ready)" = true ]'
+	tree_image 1
+	node_attach other "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+}
