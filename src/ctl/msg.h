@@ -51,6 +51,9 @@ enum bs_msg_type {
 	BS_MSG_QUIT, /* end, on purpose */
 	/* from a child to the supervisor: RESULT, TEXT or fd of the mount */
 	BS_MSG_MOUNTED,
+	/* from shim and tools, and to the worker: NAME (a tag, or any digest that means an image),
+	   SOURCE…, WAIT_NS -> DIGEST of the converted image for this machine */
+	BS_MSG_RESOLVE,
 	BS_MSG_TYPE_MAX
 };
 

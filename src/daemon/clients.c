@@ -205,6 +205,9 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 		if (!forward(s, c, m, COMPLETE_WAIT_NS))
 			clients_reply(s, c, m->id, -EAGAIN, "no worker is ready, try again");
 		break;
+	case BS_MSG_RESOLVE:
+		resolves_request(s, c, m);
+		break;
 	case BS_MSG_UNPACK:
 		unpacks_request(s, c, m);
 		break;

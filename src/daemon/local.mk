@@ -11,6 +11,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/mounts.c \
 	%D%/pending.c \
 	%D%/program.c %D%/program.h \
+	%D%/resolves.c \
 	%D%/sources.c %D%/sources.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \

@@ -207,6 +207,9 @@ void leases_read(struct super *s);
 /* Ends those of containers that are gone, at the start and now and then. */
 void leases_sweep(struct super *s, uint64_t now_ns);
 
+/* --- resolves.c: names that are to be digests ---------------------------------------------------- */
+void resolves_request(struct super *s, struct client *c, struct bs_msg *m);
+
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
 

@@ -39,6 +39,7 @@ struct bs_rootfs {
 	struct bs_strv options; /* of the new overlay */
 	char *beside;		/* OVER: the directory of upper and work; NULL: none */
 	bool readonly;		/* OVER: it can be done without */
+	char *source;		/* of the new overlay */
 	bool swapped;
 };
 
@@ -49,6 +50,7 @@ struct bs_rootfs *bs_rootfs_free(struct bs_rootfs *r)
 	free(r->path);
 	free(r->run_dir);
 	free(r->beside);
+	free(r->source);
 	bs_mountinfo_done(&r->mount);
 	bs_overlay_done(&r->old);
 	bs_layers_done(&r->layers);
@@ -180,6 +182,16 @@ int bs_rootfs_plan(const struct bs_rootfs_request *q, struct bs_rootfs **ret, st
 		return result;
 	*ret = bs_take(&r);
 	return 0;
+}
+
+const char *bs_rootfs_image(const struct bs_rootfs *r)
+{
+	const char *digest;
+
+	if (!r->in_place)
+		return NULL;
+	digest = bs_str_after(r->mount.source, BS_ROOTFS_SOURCE);
+	return digest ? digest : bs_str_after(r->mount.source, BS_ROOTFS_SOURCE_OVER);
 }
 
 static int copy_text(char **to, const char *from)
@@ -379,7 +391,7 @@ static int build_and_exchange(struct bs_rootfs *r, const int *ours, struct bs_er
 	bs_autofree struct bs_layer *lowers = arrange(r, ours[0], ours[1], &n);
 	int result = r->beside ? open_beside(r, ours[0], err) : 0;
 	const struct bs_overlay_spec spec = {
-		.source = r->kind == BS_STATE_OVER ? BS_ROOTFS_SOURCE_OVER : BS_ROOTFS_SOURCE,
+		.source = r->source,
 		.lowers = lowers,
 		.n_lowers = n,
 		.upper = r->layers.upper,
@@ -435,7 +447,8 @@ static void unplace(char *dir)
 	free(dir);
 }
 
-int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *err)
+int bs_rootfs_swap(struct bs_rootfs *r, const char *digest, int image, int deps,
+		   struct bs_error *err)
 {
 	int ours[2] = { image, deps }, copies[2] = { -EBADF, -EBADF };
 	char *dirs[2] = { NULL, NULL };
@@ -443,6 +456,11 @@ int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *er
 
 	if (r->in_place)
 		return 0;
+	r->source = bs_strf("%s%s",
+			    r->kind == BS_STATE_OVER ? BS_ROOTFS_SOURCE_OVER : BS_ROOTFS_SOURCE,
+			    digest);
+	if (!r->source)
+		return bs_fail(err, -ENOMEM, "assemble '%s': out of memory", r->path);
 	for (int i = 0; result == 0 && i < 2; i++) {
 		if (ours[i] < 0 || bs_overlay_takes(ours[i], r->layers.lowers[r->stub].fd))
 			continue;
