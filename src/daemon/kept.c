@@ -167,24 +167,49 @@ static void adopt_worker(struct super *s, int pidfd)
 	(void)super_watch(s, &s->old_worker);
 }
 
-void kept_adopt_one(struct super *s, const char *name, int fd)
+static void replace(int *at, int fd)
+{
+	(void)bs_close(*at);
+	*at = fd;
+}
+
+/* Takes over a descriptor that was kept, by its name. */
+static void adopt_one(struct super *s, const char *name, int fd)
 {
 	const char *rest;
 
 	if (bs_streq(name, "listen"))
-		s->listen.fd = fd;
+		replace(&s->listen.fd, fd);
 	else if (bs_streq(name, "listen-given"))
 		s->listen_given = true, (void)bs_close(fd);
 	else if (bs_streq(name, "fuse"))
-		s->fuse_fd = fd, s->fuse_used = true;
+		replace(&s->fuse_fd, fd);
 	else if (bs_streq(name, "fuse-mount"))
-		s->fuse_mnt = fd;
+		replace(&s->fuse_mnt, fd);
 	else if (bs_streq(name, "worker"))
 		adopt_worker(s, fd);
 	else if ((rest = bs_str_after(name, "epoch:")) && bs_parse_u64(rest, &s->epoch) == 0)
 		(void)bs_close(fd);
 	else
 		mounts_adopt(s, name, fd);
+}
+
+/*
+ * Whoever kept them may have lost some. A FUSE connection and its mount are of use only
+ * together, and what was mounted through them only with both.
+ */
+static void settle(struct super *s)
+{
+	s->fuse_used = s->fuse_fd >= 0 && s->fuse_mnt >= 0;
+	if (s->fuse_used)
+		return;
+	if (s->fuse_fd >= 0)
+		kept_drop(s, "fuse");
+	if (s->fuse_mnt >= 0)
+		kept_drop(s, "fuse-mount");
+	s->fuse_fd = bs_close(s->fuse_fd);
+	s->fuse_mnt = bs_close(s->fuse_mnt);
+	mounts_drop_lazy(s);
 }
 
 int kept_adopt_given(struct super *s, struct bs_error *err)
@@ -194,7 +219,7 @@ int kept_adopt_given(struct super *s, struct bs_error *err)
 
 	for (unsigned int i = 0; (fd = bs_systemd_next(i, name, sizeof(name))) >= 0; i++) {
 		if (!bs_streq(name, BS_SYSTEMD_SOCKET)) {
-			kept_adopt_one(s, name, fd);
+			adopt_one(s, name, fd);
 		} else if (s->listen.fd < 0 && r == 0) {
 			r = bs_systemd_check_socket(fd, err);
 			s->listen.fd = fd;
@@ -203,10 +228,7 @@ int kept_adopt_given(struct super *s, struct bs_error *err)
 			(void)bs_close(fd);
 		}
 	}
-	if (s->fuse_used && s->fuse_mnt < 0) { /* one without the other is of no use */
-		s->fuse_fd = bs_close(s->fuse_fd);
-		s->fuse_used = false;
-	}
+	settle(s);
 	return r;
 }
 
@@ -232,9 +254,10 @@ int kept_adopt(struct super *s, int link, struct bs_error *err)
 			break;
 		fd = bs_msg_take_fd(&m, 0);
 		if (fd >= 0)
-			kept_adopt_one(s, name, fd);
+			adopt_one(s, name, fd);
 	}
 	s->keeper.fd = link;
 	s->keeper.ready = keeper_gone;
+	settle(s);
 	return super_watch(s, &s->keeper);
 }

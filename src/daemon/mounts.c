@@ -88,6 +88,18 @@ void mounts_adopt(struct super *s, const char *name, int fd)
 	i->used_ns = bs_clock_ns();
 }
 
+void mounts_drop_lazy(struct super *s)
+{
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		if (i->mnt < 0 || !i->lazy)
+			continue;
+		drop_mount(s, i);
+		i->state = IMAGE_IDLE;
+	}
+}
+
 void mounts_completed(struct super *s, const char *digest)
 {
 	struct held_image *i = mounts_get(s, digest, false);

@@ -150,8 +150,6 @@ void super_kill(const struct bs_child *c);
 /* --- kept.c: what the keeper, and a service manager, hold for us ------------------------------ */
 void kept_put(struct super *s, const char *name, int fd);
 void kept_drop(struct super *s, const char *name);
-/* Takes over a descriptor that was kept, by its name. */
-void kept_adopt_one(struct super *s, const char *name, int fd);
 /* Takes over what a service manager gave: the listening socket, what it held for us. */
 int kept_adopt_given(struct super *s, struct bs_error *err);
 /* Takes over what a keeper holds; link is its socket. */
@@ -196,6 +194,7 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
 void mounts_adopt(struct super *s, const char *name, int fd);
+void mounts_drop_lazy(struct super *s); /* their FUSE connection is lost */
 void mounts_expire(struct super *s, uint64_t now_ns);
 
 /* --- leases.c: which container uses which image -------------------------------------------------- */
