@@ -77,7 +77,7 @@ static int start_daemon(const struct bs_client_options *o, struct bs_error *err)
 int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 {
 	bs_autofd int run_fd = -EBADF, lock = -EBADF;
-	int r;
+	int r, started;
 
 	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700)
 			   : open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -101,10 +101,11 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
-	r = start_daemon(o, err);
-	if (r < 0)
-		return r;
+	started = start_daemon(o, err);
+	/* also when it did not start: somebody else's, at the same instant, may be the reason */
 	r = try_connect(run_fd, o->timeout_ns);
+	if (r < 0 && started < 0)
+		return started;
 	if (r < 0)
 		return bs_fail_errno(err, r, "connect to the bootseerd just started at '%s/%s'",
 				     o->run_dir, SOCKET_NAME);

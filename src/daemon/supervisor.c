@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "daemon/super.h"
@@ -30,6 +31,8 @@
 #include "kern/caps.h"
 
 #define SOCKET_NAME "bootseerd.sock"
+#define LOCK_NAME "listen.lock"
+#define LOCK_WAIT_NS (10 * BS_NS_PER_S)
 #define ROUND_MS 100 /* deadlines are looked at so often while there are any */
 
 int super_watch(struct super *s, struct watch *w)
@@ -130,20 +133,27 @@ static bool somebody_listens(const struct sockaddr_un *addr)
 	return sock >= 0 && connect(sock, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
 }
 
+/* Of several that are started at once one listens, and the others find it. */
 static int make_socket(struct super *s, struct bs_error *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* not start.lock: whoever has us started holds that */
+	bs_autofd int lock = bs_lock_open(s->run_fd, LOCK_NAME, LOCK_WAIT_NS);
 	char dir[32];
 	mode_t mask;
 	int r;
 
 	if (sock < 0)
 		return bs_fail_errno(err, -errno, "make a socket");
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "lock '%s/%s'", s->conf->run_dir, LOCK_NAME);
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(s->run_fd, dir),
 		       SOCKET_NAME);
 	if (somebody_listens(&addr))
-		return bs_fail(err, -EADDRINUSE, "another bootseerd listens at '%s/%s'",
+		return bs_fail(err, -EADDRINUSE,
+			       "another bootseerd listens at '%s/%s'; end it first, or give this "
+			       "one directories of its own ([node] run_dir, cache_dir)",
 			       s->conf->run_dir, SOCKET_NAME);
 	(void)unlinkat(s->run_fd, SOCKET_NAME, 0);
 	mask = umask(0177);

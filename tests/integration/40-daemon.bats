@@ -371,3 +371,48 @@ time.sleep(1000)' "$port"
 	tree_image 1
 	node_attach other "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
 }
+
+# losers_gone PID...: all but one of them ended.
+losers_gone() {
+	local pid n=0
+	for pid; do
+		! bst_alive "$pid" || n=$((n + 1))
+	done
+	[ "$n" = 1 ]
+}
+
+@test "of daemons that are started at once one serves, the others say so and end" {
+	local i k pids winner
+	node_conf
+	for i in $(seq 30); do
+		pids=()
+		for k in 1 2 3 4; do
+			bootseerd --config "$BOOTSEER_CONFIG" 2>"$BST_LOG/$k" >/dev/null 3>&- 4>&- &
+			pids+=($!)
+		done
+		bst_wait 20 losers_gone "${pids[@]}"
+		winner=$(node_pid supervisor)
+		for k in 1 2 3 4; do
+			[ "${pids[k - 1]}" != "$winner" ] || continue
+			run wait "${pids[k - 1]}"
+			[ "$status" = 1 ]
+			grep "another bootseerd listens at '$BST_RUN/bootseerd.sock'.*run_dir" "$BST_LOG/$k"
+		done
+		# a loser took nothing of the winner's away
+		[ "$(node_pid keeper)" -gt 1 ]
+		kill -TERM "$winner"
+		wait "$winner"
+		bst_wait 5 node_gone
+	done
+}
+
+@test "whoever has a daemon started finds the one that was started meanwhile" {
+	convert "oci:$(image_busybox):latest" "oci:$BST_ROOT/image:latest"
+	printf '#!/bin/sh\nbootseerd --config %s --background\nexit 1\n' "$BST_ROOT/bootseer.conf" >"$BST_ROOT/late"
+	chmod 755 "$BST_ROOT/late"
+	node_conf
+	sed -i "s,^daemon = .*,daemon = $BST_ROOT/late," "$BOOTSEER_CONFIG"
+	bootseerctl bundle "oci:$BST_ROOT/image:latest" "$BST_ROOT/bundle"
+	bootseer create -b "$BST_ROOT/bundle" "$BST_ID" </dev/null >"$BST_LOG/create" 2>&1 3>&- 4>&-
+	bootseer delete -f "$BST_ID"
+}
