@@ -14,6 +14,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/log.c %D%/log.h \
 	%D%/map.c %D%/map.h \
 	%D%/mem.c %D%/mem.h \
+	%D%/nofile.c %D%/nofile.h \
 	%D%/parse.c %D%/parse.h \
 	%D%/path.c %D%/path.h \
 	%D%/rmtree.c %D%/rmtree.h \

@@ -143,6 +143,22 @@ static int failed_reply(const struct bs_msg *m, struct bs_error *err)
 		       text ? text : "bootseerd failed without saying why");
 }
 
+/*
+ * The connection is gone, before or after our request. What was said last may be a reply
+ * to whatever is asked (id 0): why it was not accepted.
+ */
+static int not_accepted(int sock, int r, const char *what, struct bs_error *err)
+{
+	bs_automsg got;
+	int why = 0;
+
+	bs_msg_init(&got, 0, 0);
+	if (r == -ECONNRESET && bs_msg_recv(sock, &got) == 0 && got.type == BS_MSG_REPLY &&
+	    got.id == 0)
+		why = failed_reply(&got, err);
+	return why < 0 ? why : bs_fail_errno(err, r, "%s bootseerd", what);
+}
+
 int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,
 		   struct bs_error *err)
 {
@@ -150,7 +166,7 @@ int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_ms
 	int r = bs_msg_send(sock, m);
 
 	if (r < 0)
-		return bs_fail_errno(err, r, "send to bootseerd");
+		return not_accepted(sock, r, "send to", err);
 	for (;;) {
 		bs_automsg got;
 
@@ -160,8 +176,8 @@ int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_ms
 			return bs_fail(err, r, "bootseerd did not answer in time");
 		r = bs_msg_recv(sock, &got);
 		if (r < 0)
-			return bs_fail_errno(err, r, "receive from bootseerd");
-		if (got.type != BS_MSG_REPLY || got.id != m->id)
+			return not_accepted(sock, r, "receive from", err);
+		if (got.type != BS_MSG_REPLY || (got.id != m->id && got.id != 0))
 			continue; /* the late answer to a call that was given up */
 		r = failed_reply(&got, err);
 		if (r < 0)

@@ -24,7 +24,10 @@ struct bs_error;
 #define BS_MSG_FIELDS_MAX 64u
 #define BS_MSG_FDS_MAX 8u
 
-/* Requests, and the one reply to each (same id). The table in msg.c says who sends what. */
+/*
+ * Requests, and the one reply to each: with its id, or with 0 to whatever is asked, when
+ * the connection is refused.
+ */
 enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nofile.h"
 #include "base/spawn.h"
 #include "base/str.h"
 #include "ctl/msg.h"
@@ -76,10 +77,17 @@ static bool serve(int link)
 	for (;;) {
 		bs_automsg m;
 		const char *name;
-		int fd;
+		int fd, r;
 
 		bs_msg_init(&m, 0, 0);
-		if (bs_msg_recv(link, &m) < 0)
+		r = bs_msg_recv(link, &m);
+		if (r ==
+		    -EBADMSG) { /* its descriptor found no room: the rest is kept all the same */
+			bs_log_error("what the supervisor gave could not be kept (too many open "
+				     "files?), continuing");
+			continue;
+		}
+		if (r < 0)
 			return true;
 		if (m.type == BS_MSG_QUIT)
 			return false;
@@ -150,6 +158,7 @@ int bs_keeper_main(const char *config, int link)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)bs_caps_limit(BS_ROLE_KEEPER);
+	bs_nofile_raise();
 	while (serve(link)) {
 		(void)bs_close(link);
 		if (bs_clock_ns() - started < QUICK_NS)

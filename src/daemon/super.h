@@ -137,7 +137,10 @@ struct super {
 	bool worker_ready;
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
-	uint64_t leases_next_ns;		       /* when they are swept again */
+	int spare_fd;		  /* given up to refuse a connection when there is no other */
+	uint64_t accept_next_ns;  /* 0, or when connections are accepted again */
+	struct bs_limit refusals; /* of lines about it */
+	uint64_t leases_next_ns;  /* when they are swept again */
 	struct bs_list clients, images, leases, children, forwarded, unpacks, pending;
 };
 
@@ -221,7 +224,7 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 void children_expire(struct super *s, uint64_t now_ns);
 
 /* --- clients.c ---------------------------------------------------------------------------------------- */
-void clients_accept(struct super *s, struct watch *w, uint32_t events);
+int clients_listen(struct super *s); /* from now on connections are accepted */
 void clients_reply(struct super *s, struct client *c, uint32_t id, int result, const char *text);
 void clients_send(struct super *s, struct client *c, struct bs_msg *m);
 void clients_sweep(struct super *s);

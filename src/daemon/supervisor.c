@@ -24,6 +24,7 @@
 #include "base/fd.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/nofile.h"
 #include "base/path.h"
 #include "daemon/super.h"
 #include "daemon/systemd.h"
@@ -205,8 +206,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	if (r < 0)
 		return r;
 	leases_read(s);
-	s->listen.ready = clients_accept;
-	r = super_watch(s, &s->listen);
+	r = clients_listen(s);
 	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
 }
 
@@ -215,8 +215,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 /* How long nothing can come due: deadlines are seldom and coarse. */
 static int idle_ms(const struct super *s)
 {
-	if (s->worker.fd < 0 || s->keeper.fd < 0 || !bs_list_empty(&s->children) ||
-	    !bs_list_empty(&s->forwarded) || pendings_open(s))
+	if (s->worker.fd < 0 || s->keeper.fd < 0 || s->accept_next_ns > 0 ||
+	    !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) || pendings_open(s))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -254,9 +254,10 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 	static struct super s; /* zeroed; as long as the process */
 	struct bs_error err = BS_ERROR_INIT;
 
+	bs_nofile_raise();
 	s.conf = o->conf;
 	s.config_file = o->config_file;
-	s.fuse_fd = s.fuse_mnt = -EBADF;
+	s.fuse_fd = s.fuse_mnt = s.spare_fd = -EBADF;
 	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
 	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;
 	if (set_up(&s, o, &err) < 0) {

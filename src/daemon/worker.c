@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -21,6 +20,7 @@
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/nofile.h"
 #include "base/str.h"
 #include "cache/blob.h"
 #include "cache/fill.h"
@@ -412,16 +412,6 @@ static int control_loop(struct worker *w, int control)
 	}
 }
 
-static void raise_limits(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
-		return;
-	rl.rlim_cur = rl.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &rl); /* what we have must do */
-}
-
 /* Everything that is made while still root: user looked up, START read, then shut in. */
 static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start,
 		   struct bs_error *err)
@@ -436,7 +426,7 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 	r = bs_worker_user(conf, &uid, &gid, err);
 	if (r < 0)
 		return r;
-	raise_limits();
+	bs_nofile_raise();
 	r = bs_sandbox_enter_worker(uid, gid, getppid(), err);
 	/* a supervisor that died before we asked to die with it would leave two of us reading */
 	if (r == 0 && poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLERR)))

@@ -416,3 +416,78 @@ losers_gone() {
 	bootseer create -b "$BST_ROOT/bundle" "$BST_ID" </dev/null >"$BST_LOG/create" 2>&1 3>&- 4>&-
 	bootseer delete -f "$BST_ID"
 }
+
+# soft ROLE: its limit of open files.
+soft() {
+	awk '/^Max open files/ { print $4 }' "/proc/$(node_pid "$1")/limits"
+}
+
+# ticks PID: the processor time that it has used.
+ticks() {
+	awk '{ print $14 + $15 }' "/proc/$1/stat"
+}
+
+@test "our processes may open many files, a credential helper gets the limit that we got" {
+	registry_start main --htpasswd user:secret
+	skopeo --insecure-policy copy -q --dest-tls-verify=false --dest-creds user:secret \
+		"oci:$(image_busybox):latest" "docker://$REGISTRY/base:one"
+	mkdir "$BST_ROOT/bin"
+	cat >"$BST_ROOT/bin/docker-credential-bst" <<-E
+		#!/bin/sh
+		echo "\$(ulimit -Sn) \$(ulimit -Hn)" >>$BST_ROOT/limits
+		echo '{"Username":"user","Secret":"secret"}'
+	E
+	chmod 755 "$BST_ROOT/bin/docker-credential-bst"
+	printf '{"credHelpers":{"%s":"bst"}}' "$REGISTRY" >"$BST_ROOT/docker.json"
+	node_conf "fetch plain_http = $REGISTRY" "auth docker_config = $BST_ROOT/docker.json"
+	(
+		ulimit -Sn 300
+		ulimit -Hn 3000
+		PATH=$BST_ROOT/bin:$PATH node_start
+	)
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	for role in supervisor keeper worker; do
+		[ "$(soft $role)" = 3000 ]
+	done
+	run "$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" one "sha256:$(printf %064d 1)" \
+		"$BST_ROOT" "docker://$REGISTRY/base"
+	echo "$output"
+	[ "$(sort -u "$BST_ROOT/limits")" = "300 3000" ]
+}
+
+@test "without descriptors a connection is refused in words, and the processor is left alone" {
+	local pid before
+	node_conf
+	node_start
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	pid=$(node_pid supervisor)
+	prlimit --pid "$pid" --nofile=40:40
+	python3 - "$BST_RUN/bootseerd.sock" "$BST_ROOT/hold" <<-'P' &
+		import os, socket, sys, time
+		held = []
+		for _ in range(60):
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    s.connect(sys.argv[1])
+		    held.append(s)
+		open(sys.argv[2], "w").close()
+		while os.path.exists(sys.argv[2]):
+		    time.sleep(0.05)
+	P
+	holder=$!
+	bst_wait 10 test -e "$BST_ROOT/hold"
+	run bootseerctl status
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"too many files open"*LimitNOFILE* ]]
+	before=$(ticks "$pid")
+	sleep 2
+	# hundredths of a second
+	[ $(($(ticks "$pid") - before)) -lt 20 ]
+	[ "$(grep -c 'too many open files' "$BST_RUN/bootseerd.log")" -le 10 ]
+	rm "$BST_ROOT/hold"
+	wait "$holder"
+	bst_wait 5 bootseerctl status
+	[ "$(node_pid supervisor)" = "$pid" ]
+}
