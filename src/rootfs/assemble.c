@@ -330,10 +330,19 @@ static int open_dir(int dirfd, const char *name, mode_t mode, bool *ret_new, int
 /* Makes upper and work beside the rootfs, or takes those of an earlier start. */
 static int open_beside(struct bs_rootfs *r, int image, struct bs_error *err)
 {
-	bs_autofd int dir = bs_mkdir_open(AT_FDCWD, r->beside, 0700);
+	const char *name = strrchr(r->beside, '/') + 1;
+	bs_autofree char *parent_path = strndup(r->beside, (size_t)(name - r->beside));
+	bs_autofd int parent = -EBADF, dir = -EBADF;
 	bool is_new = false, unused;
-	int result = dir < 0 ? dir : open_dir(dir, "upper", 0755, &is_new, &r->layers.upper.fd);
+	int result = -ENOMEM;
 
+	/* what lies beside a rootfs may be anybody's: a link there is not followed */
+	if (parent_path)
+		parent = open(parent_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (parent_path)
+		result = parent < 0 ? -errno : open_dir(parent, name, 0700, &unused, &dir);
+	if (result == 0)
+		result = open_dir(dir, "upper", 0755, &is_new, &r->layers.upper.fd);
 	if (result == 0)
 		result = open_dir(dir, "work", 0700, &unused, &r->layers.work.fd);
 	if (result == 0)
@@ -343,6 +352,11 @@ static int open_beside(struct bs_rootfs *r, int image, struct bs_error *err)
 	/* nobody needs it but the runtime, for mountpoints that the image may have */
 	if (r->readonly)
 		return 0;
+	if (result == -ENOTDIR || result == -ELOOP)
+		return bs_fail(err, result,
+			       "'%s', for what the container writes, is there already and is no "
+			       "directory, or holds something else; remove it",
+			       r->beside);
 	return bs_fail_errno(err, result, "make '%s' for what the container writes", r->beside);
 }
 

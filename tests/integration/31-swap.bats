@@ -159,6 +159,28 @@ again" ]
 	umount "$B/rootfs"
 }
 
+@test "a link beside the rootfs is not followed, nor one in its place inside" {
+	local where
+	mkdir "$BST_ROOT/elsewhere"
+	for where in rootfs.bootseer rootfs.bootseer/upper rootfs.bootseer/work; do
+		rm -rf "$B"
+		shim_bundle "$B" sh -c 'echo x >/new'
+		shim_stub "$B/rootfs"
+		mkdir -p "$(dirname "$B/$where")"
+		ln -s "$BST_ROOT/elsewhere" "$B/$where"
+		shim_daemon
+		run_to_end
+		echo "$output"
+		[ "$status" = 1 ]
+		[[ $output == *"'$B/rootfs.bootseer'"*"remove it"* ]]
+		[ -z "$(ls "$BST_ROOT/elsewhere")" ]
+		[ -L "$B/$where" ]
+		shim_clean
+		bst_stop daemon
+		rm "$BST_RUN/bootseerd.sock"
+	done
+}
+
 @test "127 layers, and names with colons, commas, spaces and backslashes" {
 	shim_bundle "$B" sh -c 'cat /etc/l/1 "/etc/l/odd" /etc/l/126 /var/data/file'
 	local l=$BST_ROOT/layers i
