@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,30 +123,15 @@ static int hand_over(int link)
 /* A new supervisor; the link to it, or -errno. */
 static int start_supervisor(const char *config, struct bs_error *err)
 {
-	const char *argv[] = {
-		bs_program_path(), "--role", "supervisor", "--config", config, NULL
-	};
-	struct bs_spawn sp = BS_SPAWN_INIT;
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	const struct bs_part part = { .role = "supervisor", .config = config };
+	bs_autofd int ours = -EBADF;
 	struct bs_child c;
-	int pair[2], r;
+	int r = bs_program_start(&part, &c, &ours, err);
 
-	if (!config)
-		argv[3] = NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return bs_fail_errno(err, -errno, "make the supervisor's socket");
-	ours = pair[0];
-	theirs = pair[1];
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = &theirs;
-	sp.n_fds = 1;
-	r = bs_spawn_start(&sp, &c, err);
 	if (r < 0)
 		return r;
 	(void)bs_close(c.pidfd); /* its end of the link tells us when it dies */
-	theirs = bs_close(theirs);
-	(void)hand_over(ours); /* one that died meanwhile is seen at its end of the link */
+	(void)hand_over(ours);	 /* one that died meanwhile is seen at its end of the link */
 	return bs_take_fd(&ours);
 }
 

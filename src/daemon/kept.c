@@ -114,26 +114,11 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	  "keeper",
-			       "--config",	  s->config_file, NULL };
-	struct bs_spawn sp = BS_SPAWN_INIT;
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
-	int pair[2], r;
+	const struct bs_part part = { .role = "keeper", .config = s->config_file };
+	int r = bs_program_start(&part, &s->keeper_process, &s->keeper.fd, err);
 
-	if (!s->config_file)
-		argv[3] = NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return bs_fail_errno(err, -errno, "make the keeper's socket");
-	ours = pair[0];
-	theirs = pair[1];
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = &theirs;
-	sp.n_fds = 1;
-	r = bs_spawn_start(&sp, &s->keeper_process, err);
 	if (r < 0)
-		return bs_error_context(err, "start the keeper");
-	s->keeper.fd = bs_take_fd(&ours);
+		return r;
 	s->keeper.ready = keeper_gone;
 	put_everything(s);
 	return super_watch(s, &s->keeper);

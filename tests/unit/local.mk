@@ -38,6 +38,10 @@ UNIT_TESTS += %D%/test-daemon-pending
 tests_unit_test_daemon_pending_SOURCES = %D%/test-daemon-pending.c %D%/unit.h
 tests_unit_test_daemon_pending_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-daemon-program
+tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
+tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
