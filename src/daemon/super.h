@@ -45,6 +45,33 @@ struct client {
 	bool gone; /* freed at the end of the round */
 };
 
+/* A client that waits for the answer to a pending request. */
+struct waiter {
+	struct bs_list all;
+	struct client *client;
+	uint32_t id;
+	uint64_t deadline_ns;
+	char *container; /* who wants the image; NULL: nobody in particular */
+	int timeline;	 /* descriptor, -EBADF */
+};
+
+struct pending;
+
+/* result 0: m is the worker's answer; else -errno, and text says why. p is idle again. */
+typedef void pending_ended(struct super *s, struct pending *p, int result, const char *text,
+			   struct bs_msg *m);
+
+/* A request to the worker, and who waits for its answer; embedded in what it is about. */
+struct pending {
+	struct bs_list all;
+	struct bs_msg request;
+	bool open;	    /* asked and not answered */
+	bool sent;	    /* the worker that runs has it */
+	unsigned int tries; /* workers that died meanwhile, over it or for another reason */
+	struct bs_list waiting;
+	pending_ended *ended;
+};
+
 #define IMAGE_KNOWN_MAX 64u
 
 enum image_state { IMAGE_IDLE, IMAGE_PREPARING, IMAGE_MOUNTING, IMAGE_MOUNTED };
@@ -54,14 +81,14 @@ struct held_image {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	enum image_state state;
-	int mnt;	       /* the mount, -EBADF while there is none */
-	bool lazy;	       /* mnt reads through FUSE */
-	bool complete;	       /* the worker said so: the next mount needs no FUSE */
+	int mnt;		     /* the mount, -EBADF while there is none */
+	bool lazy;		     /* mnt reads through FUSE */
+	bool complete;		     /* the worker said so: the next mount needs no FUSE */
 	struct bs_list preparations; /* struct preparation: not answered yet */
 	unsigned int n_preparations;
+	struct pending mount; /* no request: who waits here waits for the mount alone */
 	struct bs_digest known[IMAGE_KNOWN_MAX]; /* of sources that the worker was told */
 	unsigned int n_known;
-	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
 	unsigned int leases;
 };
@@ -73,21 +100,9 @@ struct held_image {
 struct preparation {
 	struct bs_list in_image;
 	struct held_image *image;
-	uint32_t request;
-	unsigned int tries; /* workers that were asked, and died over it or for another reason */
-	struct bs_msg msg;  /* kept until it is answered, to be sent again to a new worker */
-	bool sent;	    /* the worker that runs has it */
-};
-
-/* A client that waits for an image. */
-struct acquirer {
-	struct bs_list in_image;
-	struct preparation *by; /* whose failure is ours; NULL: waits for the mount only */
-	struct client *client;
-	uint32_t id;
-	char *container;
-	uint64_t deadline_ns;
-	int timeline; /* descriptor, -EBADF */
+	struct pending ask;			 /* whose failure is that of those who wait */
+	struct bs_digest asked[IMAGE_KNOWN_MAX]; /* of its sources */
+	unsigned int n_asked;
 };
 
 /* A container's use of an image; also a file RUN_DIR/leases/CONTAINER. */
@@ -95,6 +110,7 @@ struct lease {
 	struct bs_list all;
 	char *container;
 	struct held_image *image;
+	uint64_t granted_ns;
 };
 
 /* A short-lived process of ours that does what may block. */
@@ -121,8 +137,8 @@ struct forwarded {
 
 struct super {
 	const struct bs_conf *conf;
-	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	const char *config_file;
+	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	int epoll;
 	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
@@ -141,7 +157,11 @@ struct super {
 	bool worker_replaced; /* it was told to go, the next one is the binary on disk */
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
-	struct bs_list clients, images, leases, children, forwarded, unpacks;
+	int spare_fd;		  /* given up to refuse a connection when there is no other */
+	uint64_t accept_next_ns;  /* 0, or when connections are accepted again */
+	struct bs_limit refusals; /* of lines about it */
+	uint64_t leases_next_ns;  /* when they are swept again */
+	struct bs_list clients, images, leases, children, forwarded, unpacks, pending;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -155,8 +175,6 @@ void super_kill(const struct bs_child *c);
 /* --- kept.c: what the keeper, and a service manager, hold for us ------------------------------ */
 void kept_put(struct super *s, const char *name, int fd);
 void kept_drop(struct super *s, const char *name);
-/* Takes over a descriptor that was kept, by its name. */
-void kept_adopt_one(struct super *s, const char *name, int fd);
 /* Takes over what a service manager gave: the listening socket, what it held for us. */
 int kept_adopt_given(struct super *s, struct bs_error *err);
 /* Takes over what a keeper holds; link is its socket. */
@@ -176,25 +194,51 @@ int workers_replace(struct super *s, struct bs_error *err);
 /* Sends to the worker if it is ready. */
 bool workers_send(struct super *s, struct bs_msg *m);
 
+/* --- pending.c: requests to the worker that outlive it --------------------------------------------- */
+void pending_init(struct super *s, struct pending *p, pending_ended *ended);
+void pending_done(struct pending *p); /* those who wait get no answer */
+/* Appended to p's; gets -ETIMEDOUT after wait_ns. NULL: out of memory. */
+struct waiter *waiter_new(struct pending *p, struct client *c, uint32_t id, uint64_t wait_ns);
+void waiter_free(struct waiter *w);
+/*
+ * Opens p with a request of that type, with the SOURCEs of a client's m and WAIT_NS; the
+ * caller adds the rest to what is returned, then calls pending_send.
+ */
+struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_type type,
+			     const struct bs_msg *m, uint64_t wait_ns);
+void pending_send(struct super *s, struct pending *p);
+/* Gives all who wait that answer. */
+void pending_fail(struct super *s, struct pending *p, int result, const char *text);
+bool pendings_open(const struct super *s); /* whether any is */
+void pendings_send(struct super *s);	   /* what the worker has not got yet */
+void pendings_new_worker(struct super *s); /* it has nothing of what the last one had */
+bool pendings_answered(struct super *s, struct bs_msg *m); /* false: to none of them */
+void pendings_client_gone(struct super *s, const struct client *c);
+void pendings_expire(struct super *s, uint64_t now_ns);
+
 /* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
 void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
-void mounts_release(struct super *s, const char *container);
-void mounts_prepared(struct super *s, struct preparation *p, struct bs_msg *reply);
-struct preparation *mounts_by_request(struct super *s, uint32_t id);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
-void mounts_send_again(struct super *s); /* to a new worker */
+void mounts_new_worker(struct super *s);
 void mounts_adopt(struct super *s, const char *name, int fd);
-void mounts_read_leases(struct super *s);
-void mounts_client_gone(struct super *s, struct client *c);
+void mounts_drop_lazy(struct super *s); /* their FUSE connection is lost */
 void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- leases.c: which container uses which image -------------------------------------------------- */
+/* With its file; replaces an older one of the container's. */
+bool leases_add(struct super *s, const char *container, struct held_image *i);
+void leases_release(struct super *s, const char *container);
+/* What a supervisor before us, or before a reboot of everything but the run directory, knew. */
+void leases_read(struct super *s);
+/* Ends those of containers that are gone, at the start and now and then. */
+void leases_sweep(struct super *s, uint64_t now_ns);
+
+/* --- resolves.c: names that are to be digests ---------------------------------------------------- */
+void resolves_request(struct super *s, struct client *c, struct bs_msg *m);
 
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
-bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
-/* What the worker has not got yet; again: a new worker, which has nothing. */
-void unpacks_send(struct super *s, bool again);
-void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
 /* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */
@@ -205,7 +249,7 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 void children_expire(struct super *s, uint64_t now_ns);
 
 /* --- clients.c ---------------------------------------------------------------------------------------- */
-void clients_accept(struct super *s, struct watch *w, uint32_t events);
+int clients_listen(struct super *s); /* from now on connections are accepted */
 void clients_reply(struct super *s, struct client *c, uint32_t id, int result, const char *text);
 void clients_send(struct super *s, struct client *c, struct bs_msg *m);
 void clients_sweep(struct super *s);

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,7 +37,6 @@
 #define TREE_DATA_MAX (1u << 30) /* compressed tree */
 #define TABLE_DATA_MAX (512u << 20)
 #define SOURCES_MAX 65536u
-#define PAUSE_NS (500 * BS_NS_PER_MS) /* between rounds over the sources */
 
 struct image {
 	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
@@ -541,68 +539,23 @@ static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, str
 	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
 }
 
-/* Waiting will not change these: absent, forbidden, not what it should be, no room for it. */
-static bool is_final(int r)
+struct entry {
+	struct bs_images *im;
+	const struct bs_digest *digest;
+	struct bs_timeline *tl;
+	struct image **ret;
+};
+
+static int try_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
 {
-	return r == -ENOENT || r == -EACCES || r == -EPERM || r == -EBADMSG || r == -EINVAL ||
-	       r == -EPROTONOSUPPORT || r == -EFBIG || r == -ENOSPC || r == -EROFS;
-}
+	const struct entry *e = cookie;
+	int r;
 
-/* One source after the other; *ret_final: none of them is worth another try. */
-static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
-		       const char *const *sources, size_t n, struct bs_timeline *tl,
-		       bool *ret_final, struct image **ret, struct bs_error *err)
-{
-	int result = bs_fail(err, -ENOENT, "no source is known");
-
-	*ret_final = true;
-	for (size_t i = 0; i < n; i++) {
-		bs_auto(repo) struct bs_repo *repo = NULL;
-		struct bs_error e = BS_ERROR_INIT;
-		int r;
-
-		/* another, who asks elsewhere, may have been faster */
-		if (get(im, digest, ret, NULL) == 0)
-			return 0;
-		r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
-		if (r == 0)
-			r = fetch_entry(im, digest, repo, tl, &e);
-		if (r == 0)
-			return get(im, digest, ret, err);
-		(void)bs_error_context(&e, "source '%s'", sources[i]);
-		/* the one that may come back is the one to tell of */
-		if (*ret_final) {
-			*err = e;
-			result = r;
-		}
-		*ret_final = *ret_final && is_final(r);
-	}
-	return result;
-}
-
-/* Round and round, until a source gave everything or time is up. */
-static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
-		     const char *const *sources, size_t n, uint64_t deadline,
-		     struct bs_timeline *tl, struct image **ret, struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-
-	for (;;) {
-		bool final;
-		int r = fetch_round(im, digest, sources, n, tl, &final, ret, err);
-
-		if (r == 0 || final)
-			return r;
-		if (bs_clock_ns() + PAUSE_NS >= deadline) {
-			(void)bs_error_context(err,
-					       "given up after %" PRIu64
-					       " s (start_wait, mirrors and stores are set in "
-					       "bootseer.conf)",
-					       (bs_clock_ns() - start) / BS_NS_PER_S);
-			return r;
-		}
-		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
-	}
+	/* another, who asks elsewhere, may have been faster */
+	if (get(e->im, e->digest, e->ret, NULL) == 0)
+		return 0;
+	r = fetch_entry(e->im, e->digest, repo, e->tl, err);
+	return r < 0 ? r : get(e->im, e->digest, e->ret, err);
 }
 
 /*
@@ -638,12 +591,15 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 		      struct bs_timeline *tl, struct bs_cached **ret, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
+	const struct bs_rounds rounds = { im->o.open_source, im->o.cookie, sources, n,
+					  start + wait_ns };
 	struct image *i;
+	struct entry e = { im, digest, tl, &i };
 	int r = get(im, digest, &i, err);
 
 	/* two that fetch one image publish the same bytes, each file whole: no harm is done */
 	if (r < 0)
-		r = fetch_any(im, digest, sources, n, start + wait_ns, tl, &i, err);
+		r = bs_rounds_run(&rounds, try_source, &e, err);
 	if (r == 0) {
 		(void)pthread_mutex_lock(&im->telling);
 		if (n > 0)

@@ -27,6 +27,7 @@
 #include "base/digest.h"
 #include "base/mem.h"
 #include "obs/timeline.h"
+#include "rootfs/rounds.h"
 
 struct bs_blob;
 struct bs_error;
@@ -35,10 +36,6 @@ struct bs_images;
 struct bs_jsonw;
 struct bs_origin;
 struct bs_repo;
-
-/* Opens the place that a source text names ("docker://HOST/NAME", "oci:DIR"). */
-typedef int bs_open_source_fn(void *cookie, const char *source, struct bs_repo **ret,
-			      struct bs_error *err);
 
 struct bs_images_options {
 	int dirfd; /* CACHE_DIR/images; duplicated */

@@ -4,6 +4,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/blockfs.c %D%/blockfs.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \
+	%D%/rounds.c %D%/rounds.h \
 	%D%/share.c %D%/share.h \
 	%D%/teardown.c %D%/teardown.h \
 	%D%/unpack.c %D%/unpack.h \

@@ -30,6 +30,18 @@ UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-daemon-kept
+tests_unit_test_daemon_kept_SOURCES = %D%/test-daemon-kept.c %D%/unit.h
+tests_unit_test_daemon_kept_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-daemon-pending
+tests_unit_test_daemon_pending_SOURCES = %D%/test-daemon-pending.c %D%/unit.h
+tests_unit_test_daemon_pending_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-daemon-program
+tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
+tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
