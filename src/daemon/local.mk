@@ -9,7 +9,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/leases.c \
 	%D%/leave.c %D%/leave.h \
 	%D%/mounts.c \
-	%D%/pending.c \
+	%D%/pending.c %D%/pending.h \
 	%D%/program.c %D%/program.h \
 	%D%/resolves.c \
 	%D%/sources.c %D%/sources.h \

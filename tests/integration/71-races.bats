@@ -37,7 +37,10 @@ create() {
 }
 
 nothing_left() {
-	lazy_no_state && [ -z "$(bst_mounts)" ] || { bst_mounts; return 1; }
+	if ! lazy_no_state || [ -n "$(bst_mounts)" ]; then
+		bst_mounts
+		return 1
+	fi
 }
 
 @test "two creates of one name at once: one container, of one of them, and nothing is left" {
