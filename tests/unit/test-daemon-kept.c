@@ -23,14 +23,36 @@
 
 static void begin(struct super *s)
 {
+	const int epoll = epoll_create1(EPOLL_CLOEXEC);
+
 	memset(s, 0, sizeof(*s));
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	/* out of the way of what a service manager gives */
+	s->epoll = fcntl(epoll, F_DUPFD_CLOEXEC, 100);
 	assert_true(s->epoll >= 0);
+	(void)bs_close(epoll);
 	s->fuse_fd = s->fuse_mnt = -EBADF;
 	s->listen.fd = s->keeper.fd = s->worker.fd = s->old_worker.fd = -EBADF;
 	s->keeper_process.pidfd = -EBADF;
 	bs_list_init(&s->images);
 	bs_list_init(&s->pending);
+}
+
+static void end(struct super *s)
+{
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		(void)bs_close(i->mnt);
+		pending_done(&i->prepare);
+		bs_list_remove(&i->all);
+		free(i);
+	}
+	(void)bs_close(s->fuse_fd);
+	(void)bs_close(s->fuse_mnt);
+	(void)bs_close(s->listen.fd);
+	(void)bs_close(s->keeper.fd);
+	(void)bs_close(s->keeper_process.pidfd);
+	(void)bs_close(s->epoll);
 }
 
 /* names: "a b c", each a descriptor of its own. */
@@ -109,9 +131,11 @@ static void a_connection_without_its_mount_is_none(void **state)
 
 	from_manager(&s, "fuse", 1);
 	no_fuse(&s);
+	end(&s);
 	from_keeper(&s, "listen fuse", &keeper);
 	no_fuse(&s);
 	(void)bs_close(keeper);
+	end(&s);
 }
 
 static void nor_a_mount_without_its_connection(void **state)
@@ -122,14 +146,17 @@ static void nor_a_mount_without_its_connection(void **state)
 	from_manager(&s, "fuse-mount:lazy@" DIGEST_IN_NAME, 2);
 	no_fuse(&s);
 	assert_false(has_image(&s));
+	end(&s);
 	from_keeper(&s, "listen fuse-mount lazy:" DIGEST, &keeper);
 	no_fuse(&s);
 	assert_false(has_image(&s));
 	(void)bs_close(keeper);
+	end(&s);
 	from_keeper(&s, "listen fuse-mount whole:" DIGEST, &keeper);
 	no_fuse(&s);
 	assert_true(has_image(&s));
 	(void)bs_close(keeper);
+	end(&s);
 }
 
 static void both_are_taken_over_in_any_order(void **state)
@@ -142,8 +169,10 @@ static void both_are_taken_over_in_any_order(void **state)
 	assert_true(s.fuse_fd >= 0 && s.fuse_mnt >= 0);
 	assert_true(has_image(&s));
 	(void)bs_close(keeper);
+	end(&s);
 	from_manager(&s, "fuse-mount:fuse", 2);
 	assert_true(s.fuse_used);
+	end(&s);
 }
 
 static void the_keeper_forgets_what_is_of_no_use(void **state)
@@ -158,6 +187,7 @@ static void the_keeper_forgets_what_is_of_no_use(void **state)
 	assert_int_equal(m.type, BS_MSG_DROP);
 	assert_string_equal(bs_msg_text(&m, BS_TAG_NAME, 0), "fuse");
 	(void)bs_close(keeper);
+	end(&s);
 }
 
 int main(void)
