@@ -431,28 +431,49 @@ static bool is_final(int r)
 	       r == -EPROTONOSUPPORT || r == -EFBIG || r == -ENOSPC || r == -EROFS;
 }
 
-/* One source after the other; *ret_final: none of them is worth another try. */
+/* 1: another source is to be asked first. */
+static int fetch_from(struct bs_images *im, const struct bs_digest *digest, const char *source,
+		      bool last, struct bs_timeline *tl, struct image **ret, struct bs_error *err)
+{
+	bs_auto(repo) struct bs_repo *repo = NULL;
+	int r = im->o.open_source(im->o.cookie, source, &repo, err);
+
+	if (r == 0 && !last && bs_repo_was_silent(repo))
+		return 1;
+	if (r == 0)
+		r = bs_repo_note(repo, bs_entry_fetch(im->o.dirfd, digest, repo, tl, err));
+	if (r == 0)
+		return get(im, digest, ret, err);
+	(void)bs_error_context(err, "source '%s'", source);
+	return r;
+}
+
+/* One source after the other, silent ones last; *ret_final: none is worth another try. */
 static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
 		       const char *const *sources, size_t n, struct bs_timeline *tl,
 		       bool *ret_final, struct image **ret, struct bs_error *err)
 {
 	int result = bs_fail(err, -ENOENT, "no source is known");
+	uint64_t asked = 0;
 
 	*ret_final = true;
-	for (size_t i = 0; i < n; i++) {
-		bs_auto(repo) struct bs_repo *repo = NULL;
+	n = BS_MIN(n, (size_t)64);
+	for (size_t k = 0; k < 2 * n; k++) {
+		const uint64_t bit = UINT64_C(1) << k % n;
 		struct bs_error e = BS_ERROR_INIT;
 		int r;
 
+		if (asked & bit)
+			continue;
 		/* another, who asks elsewhere, may have been faster */
 		if (get(im, digest, ret, NULL) == 0)
 			return 0;
-		r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
+		r = fetch_from(im, digest, sources[k % n], k >= n, tl, ret, &e);
 		if (r == 0)
-			r = bs_entry_fetch(im->o.dirfd, digest, repo, tl, &e);
-		if (r == 0)
-			return get(im, digest, ret, err);
-		(void)bs_error_context(&e, "source '%s'", sources[i]);
+			return 0;
+		if (r > 0)
+			continue;
+		asked |= bit;
 		/* the one that may come back is the one to tell of */
 		if (*ret_final) {
 			*err = e;
