@@ -5,6 +5,8 @@
 #include "rootfs/entry.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "base/atomicfile.h"
@@ -62,18 +64,40 @@ static int publish(int dirfd, const char *name, const void *bytes, size_t len, s
 	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
 }
 
-static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
-			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-	bs_auto(tree) struct bs_tree *tree = NULL;
-	bs_autofree char *bytes = NULL;
-	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes,
-				     err);
+/*
+ * A few kilobytes may stand for a tree of BS_TREE_BYTES_MAX. Small ones are read side by
+ * side, large ones one after the other: together they are no larger than the largest. No
+ * network is waited for while there is one.
+ */
+static struct {
+	pthread_mutex_t lock; /* guards used */
+	pthread_cond_t less;
+	uint64_t used;
+} memory = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
 
-	if (r < 0)
-		return bs_error_context(err, "tree");
-	r = bs_tree_read(bytes, a->tree.size, &tree, err);
+static void memory_take(uint64_t n)
+{
+	(void)pthread_mutex_lock(&memory.lock);
+	while (memory.used > 0 && memory.used + n > BS_TREE_BYTES_MAX)
+		(void)pthread_cond_wait(&memory.less, &memory.lock);
+	memory.used += n;
+	(void)pthread_mutex_unlock(&memory.lock);
+}
+
+static void memory_give(uint64_t n)
+{
+	(void)pthread_mutex_lock(&memory.lock);
+	memory.used -= n;
+	(void)pthread_cond_broadcast(&memory.less);
+	(void)pthread_mutex_unlock(&memory.lock);
+}
+
+static int write_tree(const struct bs_artifact *a, const char *bytes, uint64_t blob_blocks,
+		      uint64_t start, int dirfd, struct bs_timeline *tl, struct bs_error *err)
+{
+	bs_auto(tree) struct bs_tree *tree = NULL;
+	int r = bs_tree_read(bytes, a->tree.size, &tree, err);
+
 	if (r < 0)
 		return bs_error_context(err, "tree");
 	if (tree->blob_blocks != blob_blocks)
@@ -81,6 +105,24 @@ static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint
 	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
 	r = publish(dirfd, "tree", bytes, a->tree.size, err);
 	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
+}
+
+static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
+			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns();
+	bs_autofree char *bytes = NULL;
+	uint64_t size;
+	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes,
+				     err);
+
+	if (r < 0)
+		return bs_error_context(err, "tree");
+	size = bs_tree_bytes(bytes, a->tree.size);
+	memory_take(size);
+	r = write_tree(a, bytes, blob_blocks, start, dirfd, tl, err);
+	memory_give(size);
+	return r;
 }
 
 static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
