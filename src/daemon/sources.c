@@ -56,6 +56,7 @@ static int open_registry(struct bs_sources *s, const struct bs_ref *ref, struct 
 		.proxy = s->conf->proxy && *s->conf->proxy ? s->conf->proxy : NULL,
 		.credentials = bs_broker_credentials,
 		.credentials_cookie = s->broker,
+		.impatient = true, /* images are prepared round by round */
 	};
 
 	return bs_registry_open(&o, ref->host, ref->name, ret, err);

@@ -94,13 +94,23 @@ struct bs_repo_ops {
 /* What implementations embed as their first member. */
 struct bs_repo {
 	const struct bs_repo_ops *ops;
-	unsigned int refs; /* atomic */
-	char *name;	   /* for messages: "docker://HOST/REPO", "oci:DIR" */
+	unsigned int refs;	  /* atomic */
+	char *name;		  /* for messages: "docker://HOST/REPO", "oci:DIR" */
+	uint64_t silent_until_ns; /* atomic */
 };
 
 struct bs_repo *bs_repo_ref(struct bs_repo *r);
 struct bs_repo *bs_repo_unref(struct bs_repo *r);
 DEFINE_BS_AUTO(repo, struct bs_repo, bs_repo_unref)
+
+/*
+ * For who has several places to ask: one that hangs must not cost each request its time.
+ * note takes what a request came to, and returns it; after silence (-ETIMEDOUT,
+ * -EHOSTUNREACH) was_silent says for a minute that others should be asked before.
+ */
+int bs_repo_note(struct bs_repo *r, int result);
+bool bs_repo_was_silent(const struct bs_repo *r);
+bool bs_repo_is_silence(int result);
 
 /* ref: a tag, or "sha256:…" (then the bytes are checked against it). */
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
@@ -183,6 +193,8 @@ struct bs_registry_options {
 	const char *proxy;	       /* NULL: as the environment says (libcurl) */
 	bs_credential_fn *credentials; /* may be NULL; asked again when the server refuses */
 	void *credentials_cookie;
+	/* Whoever asks knows other places: a silent server is not asked for a manifest again. */
+	bool impatient;
 };
 
 /* host "HOST[:PORT]", name "a/b". "docker.io" is asked at registry-1.docker.io, as docker does. */

@@ -27,15 +27,12 @@
 #include "cache/fill.h"
 #include "cache/origin.h"
 #include "image/artifact.h"
-#include "image/erofs.h"
 #include "image/frames.h"
 #include "image/table.h"
 #include "image/tree.h"
 #include "net/repo.h"
+#include "rootfs/entry.h"
 
-#define METADATA "meta-1.erofs"
-#define TREE_DATA_MAX (1u << 30) /* compressed tree */
-#define TABLE_DATA_MAX (512u << 20)
 #define SOURCES_MAX 65536u
 
 struct image {
@@ -212,7 +209,7 @@ static int read_table(int dirfd, const struct bs_descriptor *d, struct bs_table 
 	bs_autofree char *bytes = NULL;
 	struct bs_digest is;
 	size_t len;
-	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len);
+	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, BS_ENTRY_TABLE_MAX, &bytes, &len);
 
 	if (r < 0)
 		return bs_fail_errno(err, r, "read cache file 'table'");
@@ -281,8 +278,8 @@ static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
 	i->tl = BS_TIMELINE_NONE;
 	i->pub.digest = *digest;
 	i->pub.node = node_of(digest);
-	if (faccessat(dirfd, METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return bs_fail_errno(err, -errno, "cache file '%s'", METADATA);
+	if (faccessat(dirfd, BS_ENTRY_METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return bs_fail_errno(err, -errno, "cache file '%s'", BS_ENTRY_METADATA);
 	if ((r = read_manifest(dirfd, digest, &i->artifact, err)) < 0 ||
 	    (r = read_table(dirfd, &i->artifact.table, &i->table, err)) < 0)
 		return r;
@@ -415,7 +412,7 @@ static int open_file(struct bs_cached *i, const char *name)
 
 int bs_cached_open_metadata(struct bs_cached *i)
 {
-	return open_file(i, METADATA);
+	return open_file(i, BS_ENTRY_METADATA);
 }
 
 int bs_cached_open_tree(struct bs_cached *i)
@@ -423,121 +420,7 @@ int bs_cached_open_tree(struct bs_cached *i)
 	return open_file(i, "tree");
 }
 
-/* --- preparing
- * ------------------------------------------------------------------------------------ */
-
-/* What one source must give before anything can be mounted. */
-struct parts {
-	struct bs_manifest manifest;
-	struct bs_artifact artifact;
-	char *table;
-};
-
-static void parts_done(struct parts *p)
-{
-	bs_manifest_done(&p->manifest);
-	free(p->table);
-}
-
-static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timeline *tl,
-			  struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-	bs_autofd int fd = bs_atomicfile_open(dirfd, 0600);
-	uint64_t bytes;
-	int r;
-
-	if (fd < 0)
-		return bs_fail_errno(err, fd, "make the metadata file in the cache");
-	r = bs_erofs_write(tree, fd, &bytes, err);
-	if (r < 0)
-		return bs_error_context(err, "write EROFS metadata");
-	r = bs_atomicfile_publish(fd, dirfd, METADATA, true);
-	if (r < 0)
-		return bs_fail_errno(err, r, "publish '%s' in the cache", METADATA);
-	bs_timeline_span(tl, BS_SPAN_METADATA, start, bytes, NULL);
-	return 0;
-}
-
-static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
-{
-	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, true);
-
-	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
-}
-
-static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
-			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-	bs_auto(tree) struct bs_tree *tree = NULL;
-	bs_autofree char *bytes = NULL;
-	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes,
-				     err);
-
-	if (r < 0)
-		return bs_error_context(err, "tree");
-	r = bs_tree_read(bytes, a->tree.size, &tree, err);
-	if (r < 0)
-		return bs_error_context(err, "tree");
-	if (tree->blob_blocks != blob_blocks)
-		return bs_fail(err, -EBADMSG, "tree and table speak of blobs of different sizes");
-	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
-	r = publish(dirfd, "tree", bytes, a->tree.size, err);
-	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
-}
-
-static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
-		     struct bs_table **ret_table, struct bs_timeline *tl, struct bs_error *err)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-	uint64_t start = bs_clock_ns();
-	int r = bs_repo_get_manifest(repo, bs_digest_text(digest, text), &p->manifest, err);
-
-	if (r < 0)
-		return r;
-	r = bs_artifact_parse(&p->manifest, &p->artifact, err);
-	if (r < 0)
-		return r;
-	bs_timeline_span(tl, BS_SPAN_MANIFEST, start, p->manifest.len, repo->name);
-	start = bs_clock_ns();
-	r = bs_repo_get_blob_mem(repo, &p->artifact.table.digest, p->artifact.table.size,
-				 TABLE_DATA_MAX, &p->table, err);
-	if (r < 0)
-		return bs_error_context(err, "frame table");
-	r = bs_table_read(p->table, p->artifact.table.size, ret_table, err);
-	if (r < 0)
-		return bs_error_context(err, "frame table");
-	if ((*ret_table)->data_len != p->artifact.data.size)
-		return bs_fail(err, -EBADMSG,
-			       "frame table and manifest speak of data of different sizes");
-	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
-	return 0;
-}
-
-static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, struct bs_repo *repo,
-		       struct bs_timeline *tl, struct bs_error *err)
-{
-	__attribute__((cleanup(parts_done))) struct parts p = { 0 };
-	bs_auto(table) struct bs_table *table = NULL;
-	char hex[BS_DIGEST_TEXT_LEN];
-	bs_autofd int dirfd = -EBADF;
-	int r = get_parts(repo, digest, &p, &table, tl, err);
-
-	if (r < 0)
-		return r;
-	dirfd = bs_mkdir_open(im->o.dirfd, bs_digest_hex(digest, hex), 0700);
-	if (dirfd == -ENOENT)
-		return bs_fail(err, -EROFS,
-			       "the cache directory was removed while bootseerd runs; 'bootseerctl "
-			       "upgrade' makes it anew");
-	if (dirfd < 0)
-		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
-	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||
-	    (r = publish(dirfd, "table", p.table, p.artifact.table.size, err)) < 0)
-		return r;
-	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
-}
+/* --- preparing ----------------------------------------------------------------------------------- */
 
 struct entry {
 	struct bs_images *im;
@@ -554,7 +437,7 @@ static int try_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
 	/* another, who asks elsewhere, may have been faster */
 	if (get(e->im, e->digest, e->ret, NULL) == 0)
 		return 0;
-	r = fetch_entry(e->im, e->digest, repo, e->tl, err);
+	r = bs_entry_fetch(e->im->o.dirfd, e->digest, repo, e->tl, err);
 	return r < 0 ? r : get(e->im, e->digest, e->ret, err);
 }
 
@@ -597,7 +480,6 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 	struct entry e = { im, digest, tl, &i };
 	int r = get(im, digest, &i, err);
 
-	/* two that fetch one image publish the same bytes, each file whole: no harm is done */
 	if (r < 0)
 		r = bs_rounds_run(&rounds, try_source, &e, err);
 	if (r == 0) {
@@ -616,8 +498,7 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 	return r;
 }
 
-/* --- completion, marks and status
- * ------------------------------------------------------------------- */
+/* --- completion, marks and status --------------------------------------------------------- */
 
 static void completed(void *cookie, int result)
 {

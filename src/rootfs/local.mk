@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/rootfs/librootfs.a
 src_rootfs_librootfs_a_SOURCES = \
 	%D%/assemble.c %D%/assemble.h \
 	%D%/blockfs.c %D%/blockfs.h \
+	%D%/entry.c %D%/entry.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \
 	%D%/rounds.c %D%/rounds.h \

@@ -37,10 +37,10 @@ create() {
 }
 
 nothing_left() {
-	if ! lazy_no_state || [ -n "$(bst_mounts)" ]; then
-		bst_mounts
-		return 1
-	fi
+	local mounts
+	mounts=$(bst_mounts)
+	echo "$mounts"
+	lazy_no_state && [ -z "$mounts" ]
 }
 
 @test "two creates of one name at once: one container, of one of them, and nothing is left" {
