@@ -43,7 +43,7 @@ static void end(struct super *s)
 		struct held_image *i = bs_list_entry(it, struct held_image, all);
 
 		(void)bs_close(i->mnt);
-		pending_done(&i->prepare);
+		pending_done(&i->mount);
 		bs_list_remove(&i->all);
 		free(i);
 	}
