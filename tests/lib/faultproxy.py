@@ -243,6 +243,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status = response.status
         if self.command == "HEAD" or status in (204, 304):
             self.answer(status, response.getheaders(), length or 0)
+            response.read()
             return
         self.answer(status, response.getheaders(), None if action == "chunked" else length)
         chunked = action == "chunked" or length is None
@@ -273,6 +274,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pos += len(data)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if chunked else data)
             self.sent += len(data)
+        response.read()  # an empty one is only over then, and the connection is free
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 
