@@ -119,15 +119,14 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
 		       struct bs_error *err)
 {
-	struct bs_timeline none = BS_TIMELINE_NONE;
 	char id[HOT_ID_LEN + 1], hex[BS_DIGEST_TEXT_LEN];
 	bs_autofree char *name = NULL;
-	struct bs_cached *image;
-	int r = bs_images_prepare(hs->o.images, rq->image, rq->sources, rq->n_sources, rq->wait_ns,
-				  &none, &image, err);
+	struct bs_cached *image = bs_images_await(hs->o.images, rq->image,
+						  bs_clock_ns() + rq->wait_ns);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!image)
+		return bs_fail(err, -ETIMEDOUT, "recording: its image was not made ready");
 	name = bs_strf("hot-%s.workload", bs_hot_id(rq->image, rq->workload, id));
 	if (!name)
 		return bs_fail(err, -ENOMEM, "out of memory");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/atomicfile.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/jsonw.h"
@@ -307,7 +308,6 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
 	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
-	struct bs_timeline none = BS_TIMELINE_NONE;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
 	int r;
@@ -329,10 +329,9 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		if (r < 0)
 			return r;
 	}
-	r = bs_images_prepare(hs->o.images, rq->image, rq->sources, rq->n_sources, rq->wait_ns,
-			      &none, &s->image, err);
-	if (r < 0)
-		return r;
+	s->image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
+	if (!s->image)
+		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
 	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
 			 &bs_cached_artifact(s->image)->table.digest, &s->pack, err);
 	if (r == 0 && s->pack->len != p->hot.pack.size)

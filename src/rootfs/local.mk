@@ -6,8 +6,10 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
+	%D%/entry.c %D%/entry.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \
+	%D%/rounds.c %D%/rounds.h \
 	%D%/share.c %D%/share.h \
 	%D%/teardown.c %D%/teardown.h \
 	%D%/unpack.c %D%/unpack.h \
