@@ -24,6 +24,7 @@ static const struct {
 	int (*run)(void *arg);
 } forked[] = {
 	{ "mount-lazy", bs_job_mount_lazy },
+	{ "mount-recorded", bs_job_mount_lazy },
 	{ "mount-whole", bs_job_mount_whole },
 };
 

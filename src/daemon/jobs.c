@@ -25,6 +25,7 @@
 #include "kern/caps.h"
 #include "kern/erofs.h"
 #include "net/auth.h"
+#include "rootfs/hotstart.h"
 #include "rootfs/unpack.h"
 
 #define SOCKET_FD 3
@@ -48,11 +49,11 @@ static int send_failure(enum bs_msg_type type, int result, const struct bs_error
 static int mount_image(const char *name, bool lazy)
 {
 	struct bs_error err = BS_ERROR_INIT;
-	char meta[32], base[32], content[32 + 72];
+	char meta[32], base[32], content[32 + 1 + BS_HOTSTART_FILE_LEN];
 	bs_autofd int mnt = -EBADF;
 	bs_automsg m;
 
-	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) > 64)
+	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) >= BS_HOTSTART_FILE_LEN)
 		return send_failure(BS_MSG_MOUNTED, bs_fail(&err, -EINVAL, "bad image name"), &err);
 	(void)bs_path_of_fd(CONTENT_FD, base);
 	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "", lazy ? name : "");

@@ -132,14 +132,14 @@ static int add_mount(struct bs_msg *m, int mnt)
 	return bs_msg_add_fd(m, copy >= 0 ? copy : mnt);
 }
 
-static void grant(struct super *s, struct held_image *i, struct waiter *a)
+static void grant_mount(struct super *s, struct held_image *i, struct waiter *a, int mnt, bool lazy)
 {
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_REPLY, a->id);
 	i->used_ns = bs_clock_ns();
 	if (!leases_add(s, a->container, i) || bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || add_mount(&m, i->mnt) < 0) {
+	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !lazy) < 0 || add_mount(&m, mnt) < 0) {
 		leases_release(s, a->container);
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 	} else {
@@ -150,10 +150,36 @@ static void grant(struct super *s, struct held_image *i, struct waiter *a)
 	waiter_free(a);
 }
 
+void mounts_grant_own(struct super *s, struct held_image *i, struct waiter *a, int mnt)
+{
+	grant_mount(s, i, a, mnt, true);
+}
+
+/* Not before its hot start is decided (hots.c); till then it waits for the mount. */
+static void grant(struct super *s, struct held_image *i, struct waiter *a)
+{
+	if (!a->hot) {
+		grant_mount(s, i, a, i->mnt, i->lazy);
+		return;
+	}
+	bs_list_remove(&a->all);
+	bs_list_append(&i->mount.waiting, &a->all);
+}
+
+void mounts_grant_if_mounted(struct super *s, struct held_image *i, struct waiter *a)
+{
+	if (i->state == IMAGE_MOUNTED)
+		grant(s, i, a);
+}
+
 static void grant_waiting(struct super *s, struct held_image *i, struct pending *p)
 {
-	bs_list_for_each(it, &p->waiting)
-		grant(s, i, bs_list_entry(it, struct waiter, all));
+	bs_list_for_each(it, &p->waiting) {
+		struct waiter *a = bs_list_entry(it, struct waiter, all);
+
+		if (p != &i->mount || !a->hot)
+			grant(s, i, a);
+	}
 }
 
 /* Everybody who wants the image, whatever he waits for. */
@@ -348,7 +374,8 @@ static void prepared(struct super *s, struct pending *ask, int result, const cha
 }
 
 static struct preparation *preparation_new(struct super *s, struct held_image *i,
-					   const struct bs_msg *m, uint64_t wait_ns, int timeline)
+					   const struct bs_msg *m, uint64_t wait_ns,
+					   const struct waiter *a)
 {
 	struct preparation *p = calloc(1, sizeof(*p));
 	const char *source;
@@ -364,8 +391,10 @@ static struct preparation *preparation_new(struct super *s, struct held_image *i
 	}
 	q = pending_begin(s, &p->ask, BS_MSG_PREPARE, m, wait_ns);
 	(void)bs_msg_add_text(q, BS_TAG_DIGEST, i->digest);
-	if (timeline >= 0)
-		(void)bs_msg_add_fd(q, timeline);
+	if (a->hot) /* its request sees to what comes after */
+		(void)bs_msg_add_text(q, BS_TAG_WORKLOAD, bs_msg_text(m, BS_TAG_WORKLOAD, 0));
+	if (a->timeline >= 0)
+		(void)bs_msg_add_fd(q, a->timeline);
 	i->n_preparations++;
 	bs_list_append(&i->preparations, &p->in_image);
 	pending_send(s, &p->ask);
@@ -374,7 +403,8 @@ static struct preparation *preparation_new(struct super *s, struct held_image *i
 
 /* The one that asks where m says: one on its way, or a new one. NULL: out of memory. */
 static struct preparation *preparation_for(struct super *s, struct held_image *i,
-					   const struct bs_msg *m, uint64_t wait_ns, int timeline)
+					   const struct bs_msg *m, uint64_t wait_ns,
+					   const struct waiter *a)
 {
 	struct preparation *p = NULL;
 
@@ -385,7 +415,7 @@ static struct preparation *preparation_for(struct super *s, struct held_image *i
 	}
 	if (i->n_preparations >= PREPARATIONS_MAX)
 		return p;
-	return preparation_new(s, i, m, wait_ns, timeline);
+	return preparation_new(s, i, m, wait_ns, a);
 }
 
 void mounts_new_worker(struct super *s)
@@ -429,7 +459,7 @@ static void acquire(struct super *s, struct held_image *i, struct waiter *a, con
 	}
 	if (i->state == IMAGE_MOUNTING && has_sources(i->known, i->n_known, m))
 		return;
-	p = preparation_for(s, i, m, wait_ns, a->timeline);
+	p = preparation_for(s, i, m, wait_ns, a);
 	if (!p) {
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 		waiter_free(a);
@@ -464,17 +494,21 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 		bs_timeline_prune(s->run_fd);
 	i = mounts_get(s, digest, true);
 	a = i ? acquirer_new(s, i, c, m, wait_ns) : NULL;
-	if (a)
-		acquire(s, i, a, m, wait_ns);
-	else
+	if (!a) {
 		clients_reply(s, c, m->id, -ENOMEM, "out of memory");
+		return;
+	}
+	/* a whole image has no use for it, and nothing that could be recorded */
+	if (s->fuse_mnt >= 0 && !i->complete)
+		hots_ask(s, i, a, m, wait_ns);
+	acquire(s, i, a, m, wait_ns);
 }
 
 static bool is_unused(const struct super *s, const struct held_image *i, uint64_t now_ns)
 {
 	return (i->state == IMAGE_MOUNTED || i->state == IMAGE_IDLE) && i->leases == 0 &&
-	       bs_list_empty(&i->mount.waiting) && bs_list_empty(&i->preparations) &&
-	       now_ns - i->used_ns >= s->conf->keep_mounts_ns;
+	       i->n_hots == 0 && bs_list_empty(&i->mount.waiting) &&
+	       bs_list_empty(&i->preparations) && now_ns - i->used_ns >= s->conf->keep_mounts_ns;
 }
 
 void mounts_expire(struct super *s, uint64_t now_ns)
