@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/kern/libkern.a
 src_kern_libkern_a_SOURCES = \
+	%D%/bdi.c %D%/bdi.h \
 	%D%/caps.c %D%/caps.h \
 	%D%/erofs.c %D%/erofs.h \
 	%D%/fusedev.c %D%/fusedev.h \

@@ -82,6 +82,10 @@ UNIT_TESTS += %D%/test-image-tree
 tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c %D%/unit.h
 tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-kern-bdi
+tests_unit_test_kern_bdi_SOURCES = %D%/test-kern-bdi.c %D%/unit.h
+tests_unit_test_kern_bdi_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-kern-overlay
 tests_unit_test_kern_overlay_SOURCES = %D%/test-kern-overlay.c %D%/unit.h
 tests_unit_test_kern_overlay_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
