@@ -118,6 +118,10 @@ UNIT_TESTS += %D%/test-oci-ref
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-rootfs-hotfiles
+tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
+tests_unit_test_rootfs_hotfiles_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-shim-args
 tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h
 tests_unit_test_shim_args_LDADD = $(SHIM_LIBS) $(CMOCKA_LIBS)
