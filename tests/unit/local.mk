@@ -50,6 +50,10 @@ UNIT_TESTS += %D%/test-hot-store
 tests_unit_test_hot_store_SOURCES = %D%/test-hot-store.c %D%/unit.h
 tests_unit_test_hot_store_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-warmlist
+tests_unit_test_hot_warmlist_SOURCES = %D%/test-hot-warmlist.c %D%/unit.h
+tests_unit_test_hot_warmlist_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
