@@ -5,6 +5,7 @@ src_kern_libkern_a_SOURCES = \
 	%D%/erofs.c %D%/erofs.h \
 	%D%/fusedev.c %D%/fusedev.h \
 	%D%/loop.c %D%/loop.h \
+	%D%/memory.c %D%/memory.h \
 	%D%/mountfd.c %D%/mountfd.h \
 	%D%/mountinfo.c %D%/mountinfo.h \
 	%D%/overlay.c %D%/overlay.h \

@@ -90,6 +90,10 @@ UNIT_TESTS += %D%/test-kern-bdi
 tests_unit_test_kern_bdi_SOURCES = %D%/test-kern-bdi.c %D%/unit.h
 tests_unit_test_kern_bdi_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-kern-memory
+tests_unit_test_kern_memory_SOURCES = %D%/test-kern-memory.c %D%/unit.h
+tests_unit_test_kern_memory_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-kern-overlay
 tests_unit_test_kern_overlay_SOURCES = %D%/test-kern-overlay.c %D%/unit.h
 tests_unit_test_kern_overlay_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
