@@ -34,6 +34,10 @@ UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-daemon-warm
+tests_unit_test_daemon_warm_SOURCES = %D%/test-daemon-warm.c %D%/unit.h
+tests_unit_test_daemon_warm_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-pack
 tests_unit_test_hot_pack_SOURCES = %D%/test-hot-pack.c %D%/unit.h
 tests_unit_test_hot_pack_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
