@@ -247,7 +247,6 @@ static void be_humble(void)
 	(void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
 		      IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));
 	(void)setrlimit(RLIMIT_CORE, &none);
-	(void)setrlimit(RLIMIT_FSIZE, &none);
 	(void)setrlimit(RLIMIT_NPROC, &none);
 	(void)prctl(PR_SET_NAME, "bootseer-warm");
 }
