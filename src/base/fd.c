@@ -35,12 +35,15 @@ int bs_set_cloexec(int fd, bool on)
 	return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
 }
 
-ssize_t bs_read_full(int fd, void *buf, size_t len)
+/* off NULL: from where the descriptor stands. */
+static ssize_t read_from(int fd, void *buf, size_t len, const uint64_t *off)
 {
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = read(fd, (char *)buf + done, len - done);
+		char *to = (char *)buf + done;
+		ssize_t n = off ? pread(fd, to, len - done, (off_t)(*off + done))
+				: read(fd, to, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -51,56 +54,44 @@ ssize_t bs_read_full(int fd, void *buf, size_t len)
 		done += (size_t)n;
 	}
 	return (ssize_t)done;
+}
+
+ssize_t bs_read_full(int fd, void *buf, size_t len)
+{
+	return read_from(fd, buf, len, NULL);
 }
 
 ssize_t bs_pread_full(int fd, void *buf, size_t len, uint64_t off)
 {
+	return read_from(fd, buf, len, &off);
+}
+
+static int write_to(int fd, const void *buf, size_t len, const uint64_t *off)
+{
 	size_t done = 0;
 
 	while (done < len) {
-		ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
+		const char *from = (const char *)buf + done;
+		ssize_t n = off ? pwrite(fd, from, len - done, (off_t)(*off + done))
+				: write(fd, from, len - done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		if (n == 0)
-			break;
 		done += (size_t)n;
 	}
-	return (ssize_t)done;
+	return 0;
 }
 
 int bs_write_full(int fd, const void *buf, size_t len)
 {
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = write(fd, (const char *)buf + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
+	return write_to(fd, buf, len, NULL);
 }
 
 int bs_pwrite_full(int fd, const void *buf, size_t len, uint64_t off)
 {
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pwrite(fd, (const char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		done += (size_t)n;
-	}
-	return 0;
+	return write_to(fd, buf, len, &off);
 }
 
 int bs_read_file(int fd, size_t max, char **ret_buf, size_t *ret_len)

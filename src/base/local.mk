@@ -6,6 +6,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/digest.c %D%/digest.h \
 	%D%/error.c %D%/error.h \
 	%D%/fd.c %D%/fd.h \
+	%D%/human.c %D%/human.h \
 	%D%/json.c %D%/json.h \
 	%D%/jsonw.c %D%/jsonw.h \
 	%D%/limit.c %D%/limit.h \
@@ -14,6 +15,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/log.c %D%/log.h \
 	%D%/map.c %D%/map.h \
 	%D%/mem.c %D%/mem.h \
+	%D%/nofile.c %D%/nofile.h \
 	%D%/parse.c %D%/parse.h \
 	%D%/path.c %D%/path.h \
 	%D%/rmtree.c %D%/rmtree.h \

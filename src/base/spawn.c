@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/nofile.h"
 
 #define FDS_MAX 64
 
@@ -76,6 +77,7 @@ static int prepare(const struct bs_spawn *s, const int *map, size_t n, pid_t par
 	r = place_fds(map, n, report_fd);
 	if (r < 0)
 		return r;
+	bs_nofile_restore(); /* not before: descriptors above the lower limit were moved */
 	return bs_set_cloexec(*report_fd, true);
 }
 

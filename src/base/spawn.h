@@ -3,7 +3,8 @@
 /*
  * Child processes: argv, environment and a descriptor map given explicitly, waited
  * for through a pidfd with a deadline. The child gets no descriptor but those of
- * the map, default signal handling and an empty signal mask.
+ * the map, default signal handling, an empty signal mask, and the limit of open files
+ * that we had before we raised ours (base/nofile).
  * Not for programs with threads other than through posix_spawn-like care: the
  * child does only async-signal-safe calls between vfork-like fork and exec.
  */

@@ -26,16 +26,23 @@ bool bs_str_ends(const char *s, const char *suffix)
 	return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
-char *bs_strf(const char *fmt, ...)
+static char *vstrf(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
+static char *vstrf(const char *fmt, va_list ap)
 {
 	char *text = NULL;
+
+	return vasprintf(&text, fmt, ap) < 0 ? NULL : text;
+}
+
+char *bs_strf(const char *fmt, ...)
+{
 	va_list ap;
-	int n;
+	char *text;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = vstrf(fmt, ap);
 	va_end(ap);
-	return n < 0 ? NULL : text;
+	return text;
 }
 
 /* The length of the valid sequence at s, 0 when there is none. */
@@ -113,14 +120,13 @@ int bs_strv_add(struct bs_strv *l, const char *s)
 
 int bs_strv_addf(struct bs_strv *l, const char *fmt, ...)
 {
-	char *text = NULL;
 	va_list ap;
-	int n;
+	char *text;
 
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	text = vstrf(fmt, ap);
 	va_end(ap);
-	return bs_strv_take(l, n < 0 ? NULL : text);
+	return bs_strv_take(l, text);
 }
 
 bool bs_strv_has(const struct bs_strv *l, const char *s)

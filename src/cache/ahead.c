@@ -16,13 +16,14 @@
 #define RANGES 2u /* of all blobs, on their way */
 
 /* A unit that nobody has or fetches. Lock held. */
-static bool is_wanted(struct bs_fill *f, struct bs_blob *b, uint32_t unit)
+static bool is_wanted(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t unit)
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(b);
 	struct bs_blob *other;
 	uint32_t i;
 
-	if (bs_blob_next_missing(b, unit) != unit || bs_fill_flight(f, b, unit, false))
+	if (bs_blob_next_missing(b, unit) != unit || bs_fill_flight(f, b, unit, false) ||
+	    bs_origin_is_wrong(o, unit))
 		return false;
 	/* another image's costs no round trip when its time comes */
 	return !g->ops->alias || !g->ops->alias(g->cookie, unit, &other, &i) ||
@@ -33,8 +34,8 @@ static bool is_wanted(struct bs_fill *f, struct bs_blob *b, uint32_t unit)
  * The nearest run of wanted units within so many bytes of data, going from unit from by
  * step (1 or -1): how many, and the first in the blob's order. Lock held.
  */
-static uint32_t find_run(struct bs_fill *f, struct bs_blob *b, int64_t from, int step,
-			 uint64_t bytes, uint32_t *ret_first)
+static uint32_t find_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, int64_t from,
+			 int step, uint64_t bytes, uint32_t *ret_first)
 {
 	uint32_t n = 0;
 	struct bs_unit u;
@@ -44,7 +45,7 @@ static uint32_t find_run(struct bs_fill *f, struct bs_blob *b, int64_t from, int
 		if (u.data_len > bytes)
 			break;
 		bytes -= u.data_len;
-		if (is_wanted(f, b, (uint32_t)i)) {
+		if (is_wanted(f, b, o, (uint32_t)i)) {
 			if (n++ == 0 || step < 0)
 				*ret_first = (uint32_t)i;
 		} else if (n > 0) {
@@ -63,7 +64,7 @@ static struct fetch *next_fetch(struct bs_fill *f, struct bs_blob *b, struct bs_
 
 	(void)pthread_mutex_lock(&f->lock);
 	if (f->n_ahead < RANGES && !bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
-		n = find_run(f, b, from, step, bytes, &first);
+		n = find_run(f, b, o, from, step, bytes, &first);
 	if (n > 0)
 		fe = bs_fill_fetch_new(f, b, o, first, n, BS_LANE_HOT);
 	if (fe) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,10 +33,13 @@ struct bs_blob {
 	_Atomic uint64_t *proven;  /* subset of present that may be handed out */
 	void *map, *heap;	   /* what the two point to */
 	size_t map_bytes;
+	pthread_mutex_t lock; /* held to change the rest */
 	_Atomic uint32_t n_present;
 	_Atomic bool complete;
 	struct bs_blocks blocks;
 	bool blocks_open;
+	uint64_t n_forgotten; /* so often units were */
+	uint64_t n_lost;      /* so often all of them were, since the disk failed */
 };
 
 /* What identifies a file whose content has not been touched since it was synced. */
@@ -85,7 +89,7 @@ static int identify(int fd, struct identity *ret)
 	return 0;
 }
 
-static int write_state(struct bs_blob *b, const struct identity *complete)
+static int write_state(struct bs_blob *b, const struct identity *complete, bool sync)
 {
 	bs_autobuf text = BS_BUF_INIT(STATE_MAX);
 	struct bs_jsonw *w = bs_jsonw_new(false);
@@ -110,7 +114,7 @@ static int write_state(struct bs_blob *b, const struct identity *complete)
 	r = bs_jsonw_finish(w, &text);
 	if (r < 0)
 		return r;
-	return bs_atomicfile_write(b->dirfd, "state", text.data, text.len, 0600, complete != NULL);
+	return bs_atomicfile_write(b->dirfd, "state", text.data, text.len, 0600, sync);
 }
 
 /* Whatever is wrong with the file only means that nothing is believed. */
@@ -218,7 +222,7 @@ static int open_files(struct bs_blob *b, struct bs_error *err)
 		return bs_fail_errno(err, r, "open cache file 'blocks'");
 	b->blocks_open = true;
 	if (!same_epoch && !b->complete) {
-		r = write_state(b, NULL);
+		r = write_state(b, NULL, false);
 		if (r < 0)
 			return bs_fail_errno(err, r, "write cache file 'state'");
 	}
@@ -236,6 +240,7 @@ int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch, st
 	b->g = *g;
 	b->epoch = epoch;
 	b->fd = -EBADF;
+	(void)pthread_mutex_init(&b->lock, NULL);
 	b->dirfd = bs_dup(dirfd);
 	if (b->dirfd < 0)
 		return bs_fail_errno(err, b->dirfd, "keep the cache directory");
@@ -257,6 +262,7 @@ struct bs_blob *bs_blob_free(struct bs_blob *b)
 	free(b->heap);
 	(void)bs_close(b->fd);
 	(void)bs_close(b->dirfd);
+	(void)pthread_mutex_destroy(&b->lock);
 	free(b);
 	return NULL;
 }
@@ -281,13 +287,48 @@ bool bs_blob_has(struct bs_blob *b, uint32_t i)
 static void forget(struct bs_blob *b, uint32_t i)
 {
 	struct bs_unit u;
+	bool was_complete;
 
 	b->g.ops->unit(b->g.cookie, i, &u);
+	(void)pthread_mutex_lock(&b->lock);
 	bs_blocks_clear(&b->blocks, u.blob_off / BS_BLOCK_BYTES, u.blob_len / BS_BLOCK_BYTES);
 	(void)clear_bit(b->proven, i);
 	if (clear_bit(b->present, i))
 		atomic_fetch_sub(&b->n_present, 1);
+	b->n_forgotten++;
+	was_complete = atomic_exchange(&b->complete, false);
+	(void)pthread_mutex_unlock(&b->lock);
+	/* or a crash would bring the bit back; what fails here fails with the disk */
+	if (was_complete)
+		(void)write_state(b, NULL, true);
+}
+
+/* The disk did not take what was written. */
+static void forget_all(struct bs_blob *b)
+{
+	(void)pthread_mutex_lock(&b->lock);
+	for (size_t i = 0; i < n_words(b); i++) {
+		atomic_store(&b->proven[i], 0);
+		atomic_store(&b->present[i], 0);
+	}
+	atomic_store(&b->n_present, 0);
+	bs_blocks_clear(&b->blocks, 0, b->blocks.n);
+	b->n_forgotten++;
+	b->n_lost++;
 	atomic_store(&b->complete, false);
+	(void)pthread_mutex_unlock(&b->lock);
+	/* nor when the old bits come back; what fails here fails with the disk */
+	(void)unlinkat(b->dirfd, "state", 0);
+}
+
+static uint64_t locked(struct bs_blob *b, const uint64_t *counter)
+{
+	uint64_t n;
+
+	(void)pthread_mutex_lock(&b->lock);
+	n = *counter;
+	(void)pthread_mutex_unlock(&b->lock);
+	return n;
 }
 
 int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
@@ -299,8 +340,14 @@ int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf)
 	b->g.ops->unit(b->g.cookie, i, &u);
 	if (bs_pread_full(b->fd, buf, u.blob_len, u.blob_off) == (ssize_t)u.blob_len &&
 	    b->g.ops->verify(b->g.cookie, scratch, i, buf) == 0) {
-		(void)set_bit(b->proven, i);
-		return 1;
+		bool is_there;
+
+		(void)pthread_mutex_lock(&b->lock);
+		is_there = test_bit(b->present, i); /* it may have been forgotten meanwhile */
+		if (is_there)
+			(void)set_bit(b->proven, i);
+		(void)pthread_mutex_unlock(&b->lock);
+		return is_there;
 	}
 	forget(b, i);
 	return -EBADMSG;
@@ -356,6 +403,7 @@ int bs_blob_read_range(struct bs_blob *b, uint64_t off, void *buf, uint32_t len)
 	return -ENODATA;
 }
 
+/* Lock held. */
 static bool promote_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len)
 {
 	struct bs_unit u;
@@ -372,34 +420,44 @@ static bool promote_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t 
 int bs_blob_store_blocks(struct bs_blob *b, uint64_t first, uint32_t n, const void *bytes)
 {
 	const uint64_t off = first * BS_BLOCK_BYTES, len = (uint64_t)n * BS_BLOCK_BYTES;
+	uint64_t n_lost = locked(b, &b->n_lost);
 	int r;
 
 	if (bs_blob_has_range(b, off, len))
 		return 1;
 	r = bs_pwrite_full(b->fd, bytes, len, off);
-	if (r >= 0)
-		r = bs_blocks_set(&b->blocks, first, n);
 	if (r < 0)
 		return r;
-	(void)for_pieces(b, off, len, promote_piece);
-	return 0;
+	(void)pthread_mutex_lock(&b->lock);
+	/* these bytes, too, may be among those that were lost */
+	r = b->n_lost == n_lost ? bs_blocks_set(&b->blocks, first, n) : -EIO;
+	if (r == 0)
+		(void)for_pieces(b, off, len, promote_piece);
+	(void)pthread_mutex_unlock(&b->lock);
+	return r;
 }
 
 int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes)
 {
+	uint64_t n_lost = locked(b, &b->n_lost);
 	struct bs_unit u;
-	bool was_there;
 	int r;
 
 	b->g.ops->unit(b->g.cookie, i, &u);
 	r = bs_pwrite_full(b->fd, bytes, u.blob_len, u.blob_off);
 	if (r < 0)
 		return r;
-	was_there = set_bit(b->present, i);
-	if (!was_there)
-		atomic_fetch_add(&b->n_present, 1);
-	(void)set_bit(b->proven, i);
-	return was_there;
+	(void)pthread_mutex_lock(&b->lock);
+	if (b->n_lost != n_lost) { /* these bytes, too, may be among those */
+		r = -EIO;
+	} else {
+		r = set_bit(b->present, i);
+		if (r == 0)
+			atomic_fetch_add(&b->n_present, 1);
+		(void)set_bit(b->proven, i);
+	}
+	(void)pthread_mutex_unlock(&b->lock);
+	return r;
 }
 
 uint32_t bs_blob_n_present(struct bs_blob *b)
@@ -423,6 +481,7 @@ uint32_t bs_blob_next_missing(struct bs_blob *b, uint32_t from)
 
 int bs_blob_finish(struct bs_blob *b, void *scratch, void *buf)
 {
+	uint64_t n_forgotten = locked(b, &b->n_forgotten);
 	struct identity id;
 	int r;
 
@@ -434,16 +493,25 @@ int bs_blob_finish(struct bs_blob *b, void *scratch, void *buf)
 		if (!bs_blob_check(b, i, scratch, buf))
 			return -EAGAIN;
 	}
-	if (fsync(b->fd) < 0 || msync(b->map, b->map_bytes, MS_SYNC) < 0)
-		return -errno;
+	if (fsync(b->fd) < 0 || msync(b->map, b->map_bytes, MS_SYNC) < 0) {
+		r = -errno;
+		forget_all(b);
+		return r;
+	}
 	r = identify(b->fd, &id);
+	if (r == 0)
+		r = write_state(b, &id, true);
 	if (r < 0)
 		return r;
-	r = write_state(b, &id);
+	(void)pthread_mutex_lock(&b->lock);
+	if (b->n_forgotten == n_forgotten)
+		b->complete = true;
+	else
+		r = -EAGAIN;
+	(void)pthread_mutex_unlock(&b->lock);
 	if (r < 0)
-		return r;
-	b->complete = true;
-	return 0;
+		(void)write_state(b, NULL, true); /* as in forget() */
+	return r;
 }
 
 bool bs_blob_complete(struct bs_blob *b)

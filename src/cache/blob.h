@@ -18,8 +18,13 @@
  * epoch (another boot, another supervisor) only say that a unit may be there, and it
  * is proven again at its first use. A complete blob whose identity is unchanged was
  * synced after its last write and is believed.
+ * After a sync that failed nothing is believed at all: the kernel takes the pages that it
+ * could not write for clean, so that what reads right now may be gone from memory later,
+ * and reading it again would prove the memory and not the disk. All is fetched anew.
  *
- * Threads: every function may be called from any thread, but for free.
+ * Threads: every function may be called from any thread, but for free. Bits are read
+ * without a lock and changed under one, which is inside all others: a proven unit is
+ * always a present one.
  */
 #ifndef BS_CACHE_BLOB_H
 #define BS_CACHE_BLOB_H
@@ -106,7 +111,10 @@ int bs_blob_read_range(struct bs_blob *b, uint64_t off, void *buf, uint32_t len)
  */
 int bs_blob_store_blocks(struct bs_blob *b, uint64_t first, uint32_t n, const void *bytes);
 
-/* Stores a unit's proven bytes: 0, or 1 when it was there (another was quicker). -ENOSPC and the like: it is then simply not there. */
+/*
+ * Stores a unit's proven bytes: 0, or 1 when it was there (another was quicker). -ENOSPC and
+ * the like: it is then simply not there.
+ */
 int bs_blob_store(struct bs_blob *b, uint32_t i, const void *bytes);
 
 uint32_t bs_blob_n_present(struct bs_blob *b); /* also those that are not proven yet */
@@ -115,7 +123,8 @@ uint32_t bs_blob_next_missing(struct bs_blob *b, uint32_t from);
 
 /*
  * When every unit is present: proves what is not, syncs and records it. 0: the blob is
- * complete; -EAGAIN: units are missing (again). Blocks for the disk.
+ * complete; -EAGAIN: units are missing (again); else the disk failed, and no unit is
+ * present any more. Blocks for the disk.
  */
 int bs_blob_finish(struct bs_blob *b, void *scratch, void *buf);
 bool bs_blob_complete(struct bs_blob *b);

@@ -27,9 +27,17 @@ static void end(struct completion *c, int result)
 	free(c);
 }
 
-static void again(void *cookie)
+static void again(struct job *j, struct unpacker *un)
 {
-	step(cookie, 0);
+	step(BS_CONTAINER_OF(j, struct completion, again), 0);
+}
+
+/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+static void begin_again(void *cookie)
+{
+	struct completion *c = cookie;
+
+	bs_fill_enqueue(c->fill, BS_LANE_BACKGROUND, &c->again);
 }
 
 static void again_later(struct completion *c)
@@ -38,7 +46,7 @@ static void again_later(struct completion *c)
 	c->next = 0;
 	c->finishing = false;
 	(void)pthread_mutex_unlock(&c->fill->lock);
-	if (bs_loop_after(c->fill->o.loop, bs_fill_pause_ns(PAUSE_ROUNDS, 0), again, c) < 0)
+	if (bs_loop_after(c->fill->o.loop, bs_fill_pause_ns(PAUSE_ROUNDS, 0), begin_again, c) < 0)
 		end(c, -ENOMEM);
 }
 
@@ -53,10 +61,17 @@ static void finish(struct job *j, struct unpacker *un)
 		end(c, r);
 }
 
+/* Missing, and nobody brings it or knows that nobody has it. Lock held. */
+static bool is_wanted(struct completion *c, uint32_t unit)
+{
+	return bs_blob_next_missing(c->blob, unit) == unit &&
+	       !bs_fill_flight(c->fill, c->blob, unit, false) &&
+	       !bs_origin_is_wrong(c->origin, unit);
+}
+
 /* The next run of missing units without a flight, at most RANGE_DATA_MAX; 0: none. Lock held. */
 static uint32_t next_run(struct completion *c, uint32_t *ret_first)
 {
-	struct bs_fill *f = c->fill;
 	uint32_t n_units = bs_blob_geometry(c->blob)->n_units, n = 0;
 	uint64_t bytes = 0;
 	struct bs_unit u;
@@ -65,12 +80,11 @@ static uint32_t next_run(struct completion *c, uint32_t *ret_first)
 		c->next = bs_blob_next_missing(c->blob, c->next);
 		if (c->next >= n_units)
 			return 0;
-		if (!bs_fill_flight(f, c->blob, c->next, false))
+		if (is_wanted(c, c->next))
 			break;
 	}
 	*ret_first = c->next;
-	while (c->next < n_units && bs_blob_next_missing(c->blob, c->next) == c->next &&
-	       !bs_fill_flight(f, c->blob, c->next, false)) {
+	while (c->next < n_units && is_wanted(c, c->next)) {
 		bs_fill_unit(c->blob, c->next, &u);
 		if (n > 0 && bytes + u.data_len > RANGE_DATA_MAX)
 			break;
@@ -198,6 +212,8 @@ int bs_fill_complete(struct bs_fill *f, struct bs_blob *blob, struct bs_origin *
 				  .cookie = cookie };
 	bs_list_init(&c->finish.queued);
 	c->finish.run = finish;
+	bs_list_init(&c->again.queued);
+	c->again.run = again;
 	bs_list_init(&c->copy.queued);
 	c->copy.run = copy_some;
 	if (bs_blob_geometry(blob)->ops->alias)

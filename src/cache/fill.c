@@ -16,6 +16,7 @@
 #include "cache/fillpriv.h"
 
 #define BAD_ROUNDS 3u /* every source wrong so often: give up */
+#define WRONG_WAIT_NS (30 * BS_NS_PER_S)
 #define PAUSE_MIN_NS (50 * BS_NS_PER_MS)
 #define PAUSE_MAX_NS (5 * BS_NS_PER_S)
 #define PAUSE_ASKED_MAX_NS (60 * BS_NS_PER_S) /* a server may ask for so much */
@@ -104,6 +105,7 @@ void bs_fill_submit(struct fetch *fe)
 	fe->range.done = range_done;
 	fe->range.result = 0;
 	fe->range.retry_after_ns = 0;
+	__atomic_store_n(&fe->range.got, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&fe->range.started_ns, 0, __ATOMIC_RELAXED);
 	fe->range.text[0] = '\0';
 	if (!r) {
@@ -116,9 +118,19 @@ void bs_fill_submit(struct fetch *fe)
 	(void)bs_repo_unref(r);
 }
 
+static void submit_job(struct job *j, struct unpacker *un)
+{
+	j->run = fetch_ended;
+	bs_fill_submit(BS_CONTAINER_OF(j, struct fetch, job));
+}
+
+/* Not on the loop's own thread: a source that is a directory is read on the spot. */
 static void submit_later(void *cookie)
 {
-	bs_fill_submit(cookie);
+	struct fetch *fe = cookie;
+
+	fe->job.run = submit_job;
+	enqueue(fe);
 }
 
 /* --- flights ------------------------------------------------------------------------------------- */
@@ -301,7 +313,11 @@ uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns)
 	return BS_MAX(ns, asked_ns);
 }
 
-/* When the last waiter of the fetch's units gives up; 0: nobody waits. */
+/*
+ * When the last waiter of the fetch's units gives up; 0: nobody waits, and what nobody
+ * else brings has no flight any longer. One that may be wrong everywhere is worth finding
+ * out.
+ */
 static uint64_t last_deadline(struct bs_fill *f, const struct fetch *fe)
 {
 	uint64_t last = 0;
@@ -310,11 +326,19 @@ static uint64_t last_deadline(struct bs_fill *f, const struct fetch *fe)
 	for (uint32_t i = 0; i < fe->n; i++) {
 		struct flight *fl = bs_fill_flight(f, fe->blob, fe->first + i, false);
 
-		if (!fl)
+		if (!fl || (fl->by && bs_list_empty(&fl->waiters)))
 			continue;
 		bs_list_for_each(it, &fl->waiters)
 			last = BS_MAX(last, bs_list_entry(it, struct waiter, in_flight)
 						    ->read->deadline_ns);
+		if (!bs_list_empty(&fl->waiters))
+			continue;
+		if (fe->only_bad) {
+			last = UINT64_MAX;
+		} else {
+			(void)bs_map_remove(&f->flights, &fl->key, sizeof(fl->key));
+			free(fl);
+		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	return last;
@@ -390,6 +414,7 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 	(void)bs_repo_unref(bs_origin_pick(fe->origin, fe->source, &n_sources));
 	fe->source++;
 	fe->tried++;
+	fe->range.fresh = true;
 	if (!is_wrong)
 		fe->only_bad = false;
 	if (fe->tried < n_sources) {
@@ -397,11 +422,12 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 		return;
 	}
 	if (fe->only_bad && ++fe->bad_rounds == BAD_ROUNDS) {
+		bs_origin_wrong(fe->origin, fe->first, f->o.wrong_wait_ns);
 		give_up(f, fe, "every source gives wrong bytes");
 		return;
 	}
 	deadline = last_deadline(f, fe);
-	if (deadline == 0) { /* another fetch was quicker */
+	if (deadline == 0) { /* another fetch was quicker, or it was for nobody */
 		(void)bs_fill_fetch_free(fe);
 		return;
 	}
@@ -439,38 +465,79 @@ static void count_fetched(struct bs_fill *f, struct bs_blob *b, uint32_t bytes)
 		f->o.fetched(f->o.fetched_cookie, b, bytes);
 }
 
-/* Units of a range that came; how many from the first on were right. */
-static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe)
+/* A unit of a range came wrong: unless another fetch brings it, it goes on alone. */
+static void go_on_alone(struct bs_fill *f, struct fetch *fe, uint32_t unit)
+{
+	struct fetch *own;
+	struct flight *fl;
+
+	(void)pthread_mutex_lock(&f->lock);
+	fl = bs_fill_flight(f, fe->blob, unit, false);
+	if (fl && fe->lane != BS_LANE_DEMAND && fl->by != fe)
+		fl = NULL;
+	if (fl)
+		fl->by = NULL;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!fl)
+		return;
+	own = bs_fill_fetch_new(f, fe->blob, fe->origin, unit, 1, BS_LANE_DEMAND);
+	if (!own) {
+		bs_fill_land(f, fe->blob, unit, NULL, -ENOMEM);
+		return;
+	}
+	own->source = fe->source;
+	try_again(f, own, true);
+}
+
+/* One unit of a range from its data: false when that is wrong. */
+static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe, uint32_t unit,
+			const struct bs_unit *u)
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(fe->blob);
-	uint64_t at = 0;
+	const char *data = (const char *)fe->range.buf + (u->data_off - fe->range.off);
 	int r;
 
+	/* another fetch was quicker; a waiter may have come since */
+	if (bs_blob_has(fe->blob, unit) &&
+	    bs_blob_read_range(fe->blob, u->blob_off, un->bytes, u->blob_len) == 0) {
+		bs_fill_land(f, fe->blob, unit, un->bytes, 0);
+		return true;
+	}
+	if (g->ops->decode(g->cookie, un->scratch, unit, data, un->bytes) < 0) {
+		COUNT(f, bad_units, 1);
+		report(f, "unit %u came with wrong bytes, refused", unit);
+		return false;
+	}
+	r = store(f, fe->blob, unit, un->bytes);
+	if (r < 0)
+		fe->store_error = r;
+	if (r <= 0) /* else another fetch brought it while we proved it */
+		count_fetched(f, fe->blob, u->data_len);
+	bs_origin_right(fe->origin, unit);
+	bs_fill_land(f, fe->blob, unit, un->bytes, 0);
+	return true;
+}
+
+/*
+ * The units of a range that came, or of its part that did: how many. Those that are wrong
+ * go on alone, but for the only one of a demand range: ret_wrong is then the fetch's own.
+ */
+static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetch *fe,
+			     bool *ret_wrong)
+{
 	for (uint32_t i = 0; i < fe->n; i++) {
 		uint32_t unit = fe->first + i;
 		struct bs_unit u;
 
 		bs_fill_unit(fe->blob, unit, &u);
-		if (bs_blob_has(fe->blob, unit)) {
-			/* another fetch was quicker; a waiter may have come since */
-			if (bs_blob_read_range(fe->blob, u.blob_off, un->bytes, u.blob_len) == 0) {
-				bs_fill_land(f, fe->blob, unit, un->bytes, 0);
-				at += u.data_len;
-				continue;
-			}
-		}
-		if (g->ops->decode(g->cookie, un->scratch, unit, (char *)fe->range.buf + at,
-				   un->bytes) < 0) {
-			COUNT(f, bad_units, 1);
+		if (u.data_off + u.data_len > fe->range.off + fe->range.got)
 			return i;
-		}
-		r = store(f, fe->blob, unit, un->bytes);
-		if (r < 0)
-			fe->store_error = r;
-		if (r <= 0) /* else another fetch brought it while we proved it */
-			count_fetched(f, fe->blob, u.data_len);
-		bs_fill_land(f, fe->blob, unit, un->bytes, 0);
-		at += u.data_len;
+		if (unpack_unit(f, un, fe, unit, &u))
+			continue;
+		*ret_wrong = true;
+		bs_origin_failed(fe->origin, fe->source);
+		if (fe->lane != BS_LANE_DEMAND || fe->n > 1)
+			go_on_alone(f, fe, unit);
 	}
 	return fe->n;
 }
@@ -502,36 +569,25 @@ static void unpack_local(struct bs_fill *f, struct unpacker *un, struct fetch *f
 	bs_fill_submit(fe);
 }
 
-/* After a wrong unit: it goes on alone at the next source, what follows it is asked anew. */
-static void split_bad(struct bs_fill *f, struct fetch *fe, uint32_t n_right)
+/* The first units of a range that broke off are there: only the others are asked for again. */
+static void shorten(struct fetch *fe, uint32_t n)
 {
-	const uint32_t unit = fe->first + n_right, n_rest = fe->n - n_right - 1;
-	struct fetch *rest = NULL, *bad;
+	struct bs_unit u;
 
-	bad = bs_fill_fetch_new(f, fe->blob, fe->origin, unit, 1, BS_LANE_DEMAND);
-	if (n_rest > 0)
-		rest = bs_fill_fetch_new(f, fe->blob, fe->origin, unit + 1, n_rest, BS_LANE_DEMAND);
-	if (!bad || (n_rest > 0 && !rest)) {
-		(void)bs_fill_fetch_free(bad);
-		(void)bs_fill_fetch_free(rest);
-		give_up(f, fe, "out of memory");
-		return;
-	}
-	bad->source = fe->source;
-	if (rest) {
-		rest->source = fe->source;
-		bs_fill_submit(rest);
-	}
-	(void)bs_fill_fetch_free(fe);
-	try_again(f, bad, true);
+	bs_fill_unit(fe->blob, fe->first + n, &u);
+	fe->range.len -= u.data_off - fe->range.off;
+	fe->range.off = u.data_off;
+	fe->first += n;
+	fe->n -= n;
 }
 
 static void fetch_ended(struct job *j, struct unpacker *un)
 {
 	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
 	struct bs_fill *f = fe->fill;
-	uint32_t n_right = 0;
+	bool is_wrong = false;
 	uint64_t none = 0;
+	uint32_t n;
 
 	if (fe->local) {
 		unpack_local(f, un, fe);
@@ -542,22 +598,26 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
 		bs_fill_ahead_learn(fe);
-		n_right = unpack_range(f, un, fe);
-		if (n_right == fe->n) {
-			if (fe->completion)
-				bs_completion_range_ended(fe->completion, false, fe->store_error);
-			(void)bs_fill_fetch_free(fe);
-			return;
-		}
-		report(f, "unit %u came with wrong bytes, refused", fe->first + n_right);
+		__atomic_store_n(&fe->range.got, fe->range.len, __ATOMIC_RELAXED);
+	}
+	n = unpack_range(f, un, fe, &is_wrong);
+	if (is_wrong && fe->lane == BS_LANE_DEMAND && fe->n == 1) {
+		try_again(f, fe, true);
+		return;
+	}
+	if (n == fe->n) {
+		if (fe->completion)
+			bs_completion_range_ended(fe->completion, false, fe->store_error);
+		(void)bs_fill_fetch_free(fe);
+		return;
 	}
 	bs_origin_failed(fe->origin, fe->source);
-	if (fe->lane != BS_LANE_DEMAND)
+	if (fe->lane != BS_LANE_DEMAND) {
 		drop_or_promote(f, fe);
-	else if (fe->range.result == 0 && fe->n > 1)
-		split_bad(f, fe, n_right);
-	else
-		try_again(f, fe, fe->range.result == 0);
+	} else {
+		shorten(fe, n);
+		try_again(f, fe, false);
+	}
 }
 
 /* The next job, demand first; NULL: none. Lock held. */
@@ -620,6 +680,8 @@ int bs_fill_new(const struct bs_fill_options *o, struct bs_fill **ret, struct bs
 	if (!f)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	f->o = *o;
+	if (!f->o.wrong_wait_ns)
+		f->o.wrong_wait_ns = WRONG_WAIT_NS;
 	(void)pthread_mutex_init(&f->lock, NULL);
 	(void)pthread_cond_init(&f->work, NULL);
 	bs_map_init(&f->flights);

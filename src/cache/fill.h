@@ -17,10 +17,12 @@
  *
  * Lanes: a demand read never waits for a fetch of another lane that has not started:
  * it sends its own; what comes first counts. A failed fetch of another lane is dropped;
- * units with waiters go on as demand. Readers see -EIO only when their deadline has
- * passed, or when every source gave wrong bytes, three times over.
+ * units with waiters go on as demand. A unit that came wrong goes on alone, of whatever
+ * lane it was, until it is right or known to be wrong everywhere: then nobody asks for it
+ * for a while (bs_origin_wrong). Readers see -EIO only when their deadline has passed, or
+ * when every source gave wrong bytes, three times over, and while that is remembered.
  *
- * Locks: one, inside; nothing else is taken or called back under it.
+ * Locks: one; under it only an origin's is taken, and nobody called back.
  */
 #ifndef BS_CACHE_FILL_H
 #define BS_CACHE_FILL_H
@@ -41,7 +43,9 @@ struct bs_fill_options {
 	struct bs_loop *loop;
 	unsigned int n_unpackers;
 	uint64_t read_wait_ns;
-	bool ahead; /* fetch what lies around each read too, see ahead.c */
+	uint64_t
+		wrong_wait_ns; /* not to ask for a unit that is wrong everywhere, at first; 0: 30 s */
+	bool ahead;	       /* fetch what lies around each read too, see ahead.c */
 	/* The per-thread state that a blob's ops get as scratch. */
 	void *(*scratch_new)(void);
 	void (*scratch_free)(void *scratch);

@@ -84,6 +84,7 @@ struct completion {
 	bool failed;	      /* one did since the last pause; guarded by fill.lock */
 	struct job copy;      /* runs first, before there are ranges */
 	struct job finish;    /* queued when nothing seems to be missing */
+	struct job again;     /* queued after a pause */
 	void (*done)(void *cookie, int result);
 	void *cookie;
 };

@@ -208,7 +208,7 @@ static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, 
 			 void *scratch, void *unit_buf)
 {
 	bs_autofree struct need *needs = calloc(n, sizeof(*needs));
-	uint32_t n_needs = 0, n_there = 0;
+	uint32_t n_needs = 0, n_there = 0, n_wrong = 0;
 	unsigned int joined;
 
 	rd->waiters = calloc(n, sizeof(struct waiter));
@@ -217,11 +217,17 @@ static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, 
 		return;
 	}
 	for (uint32_t i = first; i < first + n; i++) {
-		if (!read_cached(rd, i, scratch, unit_buf))
+		if (read_cached(rd, i, scratch, unit_buf))
+			continue;
+		if (bs_origin_is_wrong(rd->origin, i))
+			n_wrong++;
+		else
 			needs[n_needs++].unit = i;
 	}
-	COUNT(f, misses, n_needs);
-	COUNT(f, hits, n - n_needs);
+	COUNT(f, misses, n_needs + n_wrong);
+	COUNT(f, hits, n - n_needs - n_wrong);
+	if (n_wrong)
+		rd->result = -EIO;
 	/* one more than there are waiters: the read cannot end before all are set up */
 	rd->pending = n_needs + 1;
 	joined = join_flights(f, rd, needs, n_needs);

@@ -6,9 +6,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/map.h"
 #include "net/repo.h"
 
 #define FORGET 1024u /* the shortest wait grows by this part with each range */
@@ -16,12 +18,19 @@
 struct bs_origin {
 	atomic_uint refs;
 	struct bs_digest data;
-	pthread_mutex_t lock; /* guards repos */
+	pthread_mutex_t lock; /* guards repos and wrong */
 	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
 	size_t n_repos;
+	struct bs_map wrong;
+	atomic_uint n_wrong;  /* most reads need no more than to see 0 */
 	_Atomic size_t start; /* turn of the source that worked last */
 	_Atomic uint32_t ahead;
 	_Atomic uint64_t wait_ns; /* the shortest of late */
+};
+
+struct wrong_unit {
+	uint32_t unit; /* the key */
+	uint64_t until_ns, wait_ns;
 };
 
 struct bs_origin *bs_origin_new(const struct bs_digest *data)
@@ -33,6 +42,7 @@ struct bs_origin *bs_origin_new(const struct bs_digest *data)
 	o->refs = 1;
 	o->ahead = BS_ORIGIN_AHEAD_FIRST;
 	o->data = *data;
+	bs_map_init(&o->wrong);
 	(void)pthread_mutex_init(&o->lock, NULL);
 	return o;
 }
@@ -48,12 +58,25 @@ const struct bs_digest *bs_origin_data(const struct bs_origin *o)
 	return &o->data;
 }
 
+static void forget_wrong(struct bs_origin *o)
+{
+	struct wrong_unit *w;
+	size_t pos = 0;
+
+	while ((w = bs_map_next(&o->wrong, &pos)))
+		free(w);
+	bs_map_done(&o->wrong);
+	bs_map_init(&o->wrong);
+	o->n_wrong = 0;
+}
+
 struct bs_origin *bs_origin_unref(struct bs_origin *o)
 {
 	if (!o || atomic_fetch_sub(&o->refs, 1) != 1)
 		return NULL;
 	for (size_t i = 0; i < o->n_repos; i++)
 		(void)bs_repo_unref(o->repos[i]);
+	forget_wrong(o);
 	(void)pthread_mutex_destroy(&o->lock);
 	free(o);
 	return NULL;
@@ -78,6 +101,7 @@ void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n)
 			if (o->n_repos == BS_ORIGIN_SOURCES_MAX)
 				dropped = o->repos[--o->n_repos];
 			o->repos[o->n_repos++] = bs_repo_ref(repos[i]);
+			forget_wrong(o);
 		}
 		(void)pthread_mutex_unlock(&o->lock);
 		(void)bs_repo_unref(dropped);
@@ -105,6 +129,54 @@ struct bs_repo *bs_origin_pick(struct bs_origin *o, size_t i, size_t *ret_n)
 		r = bs_repo_ref(o->repos[i % o->n_repos]);
 	(void)pthread_mutex_unlock(&o->lock);
 	return r;
+}
+
+void bs_origin_wrong(struct bs_origin *o, uint32_t unit, uint64_t wait_ns)
+{
+	struct wrong_unit *w;
+
+	(void)pthread_mutex_lock(&o->lock);
+	w = bs_map_get(&o->wrong, &unit, sizeof(unit));
+	if (w) {
+		w->wait_ns = BS_MIN(w->wait_ns * 2, wait_ns * BS_ORIGIN_WRONG_GROWTH);
+	} else if (o->n_wrong < BS_ORIGIN_WRONG_MAX && (w = malloc(sizeof(*w)))) {
+		*w = (struct wrong_unit){ .unit = unit, .wait_ns = wait_ns };
+		if (bs_map_put(&o->wrong, &w->unit, sizeof(w->unit), w) < 0)
+			free(bs_take(&w));
+		else
+			o->n_wrong++;
+	}
+	if (w)
+		w->until_ns = bs_clock_ns() + w->wait_ns;
+	(void)pthread_mutex_unlock(&o->lock);
+}
+
+void bs_origin_right(struct bs_origin *o, uint32_t unit)
+{
+	struct wrong_unit *w;
+
+	if (atomic_load_explicit(&o->n_wrong, memory_order_relaxed) == 0)
+		return;
+	(void)pthread_mutex_lock(&o->lock);
+	w = bs_map_remove(&o->wrong, &unit, sizeof(unit));
+	if (w)
+		o->n_wrong--;
+	(void)pthread_mutex_unlock(&o->lock);
+	free(w);
+}
+
+bool bs_origin_is_wrong(struct bs_origin *o, uint32_t unit)
+{
+	const struct wrong_unit *w;
+	bool is;
+
+	if (atomic_load_explicit(&o->n_wrong, memory_order_relaxed) == 0)
+		return false;
+	(void)pthread_mutex_lock(&o->lock);
+	w = bs_map_get(&o->wrong, &unit, sizeof(unit));
+	is = w && bs_clock_ns() < w->until_ns;
+	(void)pthread_mutex_unlock(&o->lock);
+	return is;
 }
 
 uint32_t bs_origin_ahead(const struct bs_origin *o)

@@ -2,11 +2,12 @@
 /* Copyright the bootseer authors */
 /*
  * Where a blob's data comes from: repositories, best first. Reference-counted and
- * thread-safe; the list can grow while reads go on.
+ * thread-safe; the list can grow while reads go on. Its lock is inside all others.
  */
 #ifndef BS_CACHE_ORIGIN_H
 #define BS_CACHE_ORIGIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,18 @@ void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
  */
 size_t bs_origin_start(const struct bs_origin *o);
 void bs_origin_failed(struct bs_origin *o, size_t i);
+
+/*
+ * Units that every source gives wrong. To ask for one again and again would fetch it in
+ * vain for each page that is read of it: bs_origin_is_wrong says so for wait_ns, twice as
+ * long each next time (BS_ORIGIN_WRONG_GROWTH at most), until it came right or a new
+ * source was added.
+ */
+#define BS_ORIGIN_WRONG_MAX 4096u /* remembered; those beyond are asked for each time */
+#define BS_ORIGIN_WRONG_GROWTH 32u
+void bs_origin_wrong(struct bs_origin *o, uint32_t unit, uint64_t wait_ns);
+void bs_origin_right(struct bs_origin *o, uint32_t unit);
+bool bs_origin_is_wrong(struct bs_origin *o, uint32_t unit);
 
 /*
  * How many bytes of data to fetch behind a read: what the way to the source carries in

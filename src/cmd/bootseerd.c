@@ -128,7 +128,7 @@ int main(int argc, char **argv)
 	struct options o = { 0 };
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofree char *config = NULL;
-	struct bs_conf conf;
+	static struct bs_conf conf; /* the worker's threads read it to the very end */
 
 	bs_log_init("bootseerd", BS_LOG_INFO);
 	if (parse(argc, argv, &o) < 0) {

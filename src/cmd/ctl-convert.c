@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/human.h"
 #include "base/fd.h"
 #include "base/jsonw.h"
 #include "base/mem.h"
@@ -114,8 +115,7 @@ static void print_text(const char *repository, const char *tag, const struct bs_
 
 		printf("%s  %s  %u names, %s of files in %s\n", v->platform,
 		       bs_digest_text(&v->artifact, text), v->entries,
-		       bs_progress_bytes(v->files_bytes, files, sizeof(files)),
-		       bs_progress_bytes(v->data_bytes, data, sizeof(data)));
+		       bs_human_bytes(v->files_bytes, files), bs_human_bytes(v->data_bytes, data));
 	}
 	printf("stub  %s  %s:%s\n", bs_digest_text(&l->stub, text), repository, tag);
 }

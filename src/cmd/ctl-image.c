@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "base/jsonw.h"
 #include "base/str.h"
@@ -112,11 +113,10 @@ static void info_text(const struct bs_image *i, const char *platform)
 	printf("platform   %s\n", platform);
 	printf("names      %u, inodes %u, files %llu\n", i->tree->n_entries, i->tree->n_inodes,
 	       (unsigned long long)sum.files);
-	printf("files      %s in %s of data, %u frames\n",
-	       bs_progress_bytes(sum.bytes, a, sizeof(a)),
-	       bs_progress_bytes(i->a.data.size, b, sizeof(b)), i->table->n_frames);
-	printf("tree       %s, table %s\n", bs_progress_bytes(i->a.tree.size, a, sizeof(a)),
-	       bs_progress_bytes(i->a.table.size, b, sizeof(b)));
+	printf("files      %s in %s of data, %u frames\n", bs_human_bytes(sum.bytes, a),
+	       bs_human_bytes(i->a.data.size, b), i->table->n_frames);
+	printf("tree       %s, table %s\n", bs_human_bytes(i->a.tree.size, a),
+	       bs_human_bytes(i->a.table.size, b));
 }
 
 static void info_part(struct bs_jsonw *w, const char *name, const struct bs_descriptor *d)

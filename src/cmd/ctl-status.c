@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "cmd/ctl.h"
@@ -34,18 +35,6 @@ static bool truth(const struct bs_json *v, const char *key)
 	return bs_json_is(b, BS_JSON_BOOL) && b->truth;
 }
 
-static const char *human_bytes(uint64_t n, char buf[32])
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double v = (double)n;
-	size_t u = 0;
-
-	for (; v >= 1024 && u + 1 < BS_ARRAY_LEN(units); u++)
-		v /= 1024;
-	(void)snprintf(buf, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
-	return buf;
-}
-
 /* The mount of the image with this digest, of what the supervisor says. */
 static const struct bs_json *mount_of(const struct bs_json *v, const char *digest)
 {
@@ -64,7 +53,7 @@ static const struct bs_json *mount_of(const struct bs_json *v, const char *diges
 static void show_images(const struct bs_json *v)
 {
 	const struct bs_json *images = bs_json_find(v, "served.images");
-	char a[32], b[32];
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN];
 
 	for (size_t i = 0; i < bs_json_n(images); i++) {
 		const struct bs_json *im = bs_json_at(images, i);
@@ -77,9 +66,9 @@ static void show_images(const struct bs_json *v)
 		m = mount_of(v, digest);
 		(void)printf("image %.19s  %s, %" PRIu64 "%% here, %s fetched, %s, %" PRIu64
 			     " containers\n",
-			     digest, human_bytes(number(im, "bytes"), a),
+			     digest, bs_human_bytes(number(im, "bytes"), a),
 			     frames ? number(im, "frames_present") * 100 / frames : 100,
-			     human_bytes(number(im, "fetched_bytes"), b),
+			     bs_human_bytes(number(im, "fetched_bytes"), b),
 			     !m || !truth(m, "mounted") ? "not mounted"
 			     : truth(m, "lazy")		? "mounted lazily"
 							: "mounted whole",
@@ -92,7 +81,7 @@ static void show_cache(const struct bs_json *v)
 	const uint64_t hits = number(v, "served.cache.hits"),
 		       misses = number(v, "served.cache.misses");
 	static const char *const lanes[] = { "demand", "hot", "background" };
-	char buf[32], path[64];
+	char buf[BS_HUMAN_LEN], path[64];
 
 	if (!bs_json_get(v, "served")) {
 		(void)puts("worker    does not answer");
@@ -112,7 +101,7 @@ static void show_cache(const struct bs_json *v)
 		(void)snprintf(path, sizeof(path), "served.lanes.%s.bytes", lanes[i]);
 		bytes = number(v, path);
 		(void)printf("lane      %-10s %" PRIu64 " requests, %s\n", lanes[i], requests,
-			     human_bytes(bytes, buf));
+			     bs_human_bytes(bytes, buf));
 	}
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/human.h"
 #include "base/log.h"
 #include "base/mem.h"
 
@@ -21,20 +22,6 @@ void bs_progress_init(struct bs_progress *p, bool quiet)
 	*p = (struct bs_progress){ .quiet = quiet, .tty = !quiet && isatty(STDERR_FILENO) };
 }
 
-const char *bs_progress_bytes(uint64_t bytes, char *buf, unsigned long size)
-{
-	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-	double v = (double)bytes;
-	unsigned int u = 0;
-
-	while (v >= 1024 && u + 1 < BS_ARRAY_LEN(units)) {
-		v /= 1024;
-		u++;
-	}
-	(void)snprintf(buf, size, u && v < 100 ? "%.1f %s" : "%.0f %s", v, units[u]);
-	return buf;
-}
-
 static unsigned int columns(void)
 {
 	struct winsize w;
@@ -42,29 +29,24 @@ static unsigned int columns(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col >= 20 ? w.ws_col : 80;
 }
 
-static double rate(const struct bs_progress *p, uint64_t now)
-{
-	uint64_t ns = now - p->begin_ns;
-
-	return ns ? (double)p->done * 1e9 / (double)ns : 0;
-}
-
 static void draw(struct bs_progress *p, uint64_t now)
 {
 	unsigned int width = columns(), bar, full;
-	double speed = rate(p, now);
-	char done[32], total[32], per_s[32], text[160], left[32] = "";
+	uint64_t ns = now - p->begin_ns;
+	char done[BS_HUMAN_LEN], total[BS_HUMAN_LEN], per_s[BS_HUMAN_LEN], text[160], left[32] = "";
 
-	bs_progress_bytes(p->done, done, sizeof(done));
-	bs_progress_bytes(p->total, total, sizeof(total));
-	bs_progress_bytes((uint64_t)speed, per_s, sizeof(per_s));
-	if (p->total > p->done && speed > 0) {
-		uint64_t s = (uint64_t)((double)(p->total - p->done) / speed) + 1;
+	bs_human_bytes(p->done, done);
+	bs_human_bytes(p->total, total);
+	bs_human_rate(p->done, ns, per_s);
+	if (p->total > p->done && p->done > 0) {
+		uint64_t s = (uint64_t)((double)(p->total - p->done) / (double)p->done *
+					(double)ns / 1e9) +
+			     1;
 
 		(void)snprintf(left, sizeof(left), "  %llu:%02llu left",
 			       (unsigned long long)(s / 60), (unsigned long long)(s % 60));
 	}
-	(void)snprintf(text, sizeof(text), " %s%s%s  %s/s%s", done, p->total ? " of " : "",
+	(void)snprintf(text, sizeof(text), " %s%s%s  %s%s", done, p->total ? " of " : "",
 		       p->total ? total : "", per_s, left);
 	fprintf(stderr, "\r\033[K%.*s", (int)(width - 1), p->what);
 	bar = (unsigned int)snprintf(NULL, 0, "%s%s", p->what, text) + 4;
@@ -84,14 +66,13 @@ static void draw(struct bs_progress *p, uint64_t now)
 static void finish(struct bs_progress *p)
 {
 	uint64_t now = bs_clock_ns();
-	char bytes[32], per_s[32], time[32];
+	char bytes[BS_HUMAN_LEN], per_s[BS_HUMAN_LEN], time[32];
 
 	if (p->tty)
 		fputs("\r\033[K", stderr);
-	fprintf(stderr, "%s: %s in %s, %s/s\n", p->what,
-		bs_progress_bytes(p->done, bytes, sizeof(bytes)),
+	fprintf(stderr, "%s: %s in %s, %s\n", p->what, bs_human_bytes(p->done, bytes),
 		bs_clock_human(now - p->begin_ns, time, sizeof(time)),
-		bs_progress_bytes((uint64_t)rate(p, now), per_s, sizeof(per_s)));
+		bs_human_rate(p->done, now - p->begin_ns, per_s));
 	p->open = false;
 }
 

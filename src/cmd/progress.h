@@ -29,7 +29,4 @@ void bs_progress_note(struct bs_progress *p, const char *text);
 /* Ends the last phase; failed: without saying that it is done. */
 void bs_progress_end(struct bs_progress *p, bool failed);
 
-/* "12.3 MiB"; returns buf. */
-const char *bs_progress_bytes(uint64_t bytes, char *buf, unsigned long size);
-
 #endif

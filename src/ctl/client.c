@@ -105,15 +105,15 @@ static int start_daemon(const struct bs_client_options *o, int run_fd, struct bs
 	if (bs_spawn_exit_code(status) == 0)
 		return 0;
 	said = last_said(run_fd, logged);
-	return bs_fail(err, -ENOTCONN, "'%s' did not start (exit code %d)%s%s; see '%s/" LOG_NAME "'",
-		       o->daemon, bs_spawn_exit_code(status), said ? ": " : "", said ? said : "",
-		       o->run_dir);
+	return bs_fail(err, -ENOTCONN,
+		       "'%s' did not start (exit code %d)%s%s; see '%s/" LOG_NAME "'", o->daemon,
+		       bs_spawn_exit_code(status), said ? ": " : "", said ? said : "", o->run_dir);
 }
 
 int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 {
 	bs_autofd int run_fd = -EBADF, lock = -EBADF;
-	int r;
+	int r, started;
 
 	run_fd = o->daemon ? bs_mkdir_open(AT_FDCWD, o->run_dir, 0700)
 			   : open(o->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,10 +141,11 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err)
 	r = try_connect(run_fd, o->timeout_ns);
 	if (r >= 0)
 		return r;
-	r = start_daemon(o, run_fd, err);
-	if (r < 0)
-		return r;
+	started = start_daemon(o, run_fd, err);
+	/* also when it did not start: somebody else's, at the same instant, may be the reason */
 	r = try_connect(run_fd, o->timeout_ns);
+	if (r < 0 && started < 0)
+		return started;
 	if (r < 0)
 		return bs_fail_errno(err, r, "connect to the bootseerd just started at '%s/%s'",
 				     o->run_dir, SOCKET_NAME);
@@ -182,6 +183,22 @@ static int failed_reply(const struct bs_msg *m, struct bs_error *err)
 		       text ? text : "bootseerd failed without saying why");
 }
 
+/*
+ * The connection is gone, before or after our request. What was said last may be a reply
+ * to whatever is asked (id 0): why it was not accepted.
+ */
+static int not_accepted(int sock, int r, const char *what, struct bs_error *err)
+{
+	bs_automsg got;
+	int why = 0;
+
+	bs_msg_init(&got, 0, 0);
+	if (r == -ECONNRESET && bs_msg_recv(sock, &got) == 0 && got.type == BS_MSG_REPLY &&
+	    got.id == 0)
+		why = failed_reply(&got, err);
+	return why < 0 ? why : bs_fail_errno(err, r, "%s bootseerd", what);
+}
+
 int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,
 		   struct bs_error *err)
 {
@@ -189,7 +206,7 @@ int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_ms
 	int r = bs_msg_send(sock, m);
 
 	if (r < 0)
-		return bs_fail_errno(err, r, "send to bootseerd");
+		return not_accepted(sock, r, "send to", err);
 	for (;;) {
 		bs_automsg got;
 
@@ -199,8 +216,8 @@ int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_ms
 			return bs_fail(err, r, "bootseerd did not answer in time");
 		r = bs_msg_recv(sock, &got);
 		if (r < 0)
-			return bs_fail_errno(err, r, "receive from bootseerd");
-		if (got.type != BS_MSG_REPLY || got.id != m->id)
+			return not_accepted(sock, r, "receive from", err);
+		if (got.type != BS_MSG_REPLY || (got.id != m->id && got.id != 0))
 			continue; /* the late answer to a call that was given up */
 		r = failed_reply(&got, err);
 		if (r < 0)

@@ -24,7 +24,10 @@ struct bs_error;
 #define BS_MSG_FIELDS_MAX 64u
 #define BS_MSG_FDS_MAX 8u
 
-/* Requests, and the one reply to each (same id). The table in msg.c says who sends what. */
+/*
+ * Requests, and the one reply to each: with its id, or with 0 to whatever is asked, when
+ * the connection is refused.
+ */
 enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */
@@ -53,6 +56,9 @@ enum bs_msg_type {
 	BS_MSG_QUIT, /* end, on purpose */
 	/* from a child to the supervisor: RESULT, TEXT or fd of the mount */
 	BS_MSG_MOUNTED,
+	/* from shim and tools, and to the worker: NAME (a tag, or any digest that means an image),
+	   SOURCE…, WAIT_NS -> DIGEST of the converted image for this machine */
+	BS_MSG_RESOLVE,
 	BS_MSG_TYPE_MAX
 };
 

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -15,8 +13,6 @@
 #include "daemon/jobs.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
-
-#define CHILD_FDS_MAX 6u
 
 /*
  * Jobs that need nothing but what we have loaded run in a fork of ours (there is one
@@ -59,46 +55,27 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 		   void (*ended)(struct super *s, struct child *c, struct bs_msg *m), void *cookie,
 		   uint32_t id, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	  role, "--arg", arg,
-			       "--config",	  s->config_file, NULL };
-	struct bs_spawn sp = BS_SPAWN_INIT;
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	struct bs_part part = { .role = role,
+				.arg = arg,
+				.config = s->config_file,
+				.fds = fds,
+				.n_fds = n,
+				.die_with_parent = true };
 	struct child *c = calloc(1, sizeof(*c));
-	int map[CHILD_FDS_MAX], pair[2], r;
+	int r;
 
-	if (!c || n + 1 > CHILD_FDS_MAX) {
-		free(c);
+	if (!c)
 		return bs_fail(err, -ENOMEM, "out of memory");
-	}
-	if (!s->config_file)
-		argv[5] = NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		r = -errno;
-		free(c);
-		return bs_fail_errno(err, r, "make a child's socket");
-	}
-	ours = pair[0];
-	theirs = pair[1];
-	map[0] = theirs;
-	for (size_t i = 0; i < n; i++)
-		map[1 + i] = fds[i];
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = map;
-	sp.n_fds = 1 + n;
-	sp.die_with_parent = true;
 	for (size_t i = 0; i < BS_ARRAY_LEN(forked); i++) {
-		if (bs_streq(forked[i].role, role)) {
-			sp.run = forked[i].run;
-			sp.cookie = (void *)(uintptr_t)arg;
-		}
+		if (bs_streq(forked[i].role, role))
+			part.run = forked[i].run;
 	}
-	r = bs_spawn_start(&sp, &c->process, err);
+	r = bs_program_start(&part, &c->process, &c->watch.fd, err);
 	if (r < 0) {
 		free(c);
 		return r;
 	}
-	c->watch = (struct watch){ .fd = bs_take_fd(&ours), .ready = socket_ready };
+	c->watch.ready = socket_ready;
 	c->deadline_ns = deadline_ns;
 	c->ended = ended;
 	c->cookie = cookie;

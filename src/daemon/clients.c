@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -20,6 +21,7 @@
 
 #define STATUS_WAIT_NS (2 * BS_NS_PER_S) /* a worker that hangs is left out */
 #define COMPLETE_WAIT_NS (24 * 3600 * BS_NS_PER_S)
+#define ACCEPT_PAUSE_NS (100 * BS_NS_PER_MS)
 #define JSON_MAX (8u << 20)
 
 void clients_send(struct super *s, struct client *c, struct bs_msg *m)
@@ -159,6 +161,10 @@ void clients_forwarded(struct super *s, uint32_t worker_id, struct bs_msg *m)
 
 void clients_expire(struct super *s, uint64_t now_ns)
 {
+	if (s->accept_next_ns > 0 && s->accept_next_ns <= now_ns) {
+		/* without memory for it, once more after the next pause */
+		s->accept_next_ns = super_watch(s, &s->listen) < 0 ? now_ns + ACCEPT_PAUSE_NS : 0;
+	}
 	bs_list_for_each(it, &s->forwarded) {
 		struct forwarded *f = bs_list_entry(it, struct forwarded, all);
 
@@ -195,7 +201,7 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 	case BS_MSG_RELEASE:
 		container = bs_msg_text(m, BS_TAG_CONTAINER, 0);
 		if (container)
-			mounts_release(s, container);
+			leases_release(s, container);
 		clients_reply(s, c, m->id, 0, NULL);
 		break;
 	case BS_MSG_STATUS:
@@ -206,6 +212,9 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 	case BS_MSG_VERIFY:
 		if (!forward(s, c, m, COMPLETE_WAIT_NS))
 			clients_reply(s, c, m->id, -EAGAIN, "no worker is ready, try again");
+		break;
+	case BS_MSG_RESOLVE:
+		resolves_request(s, c, m);
 		break;
 	case BS_MSG_UNPACK:
 		unpacks_request(s, c, m);
@@ -235,13 +244,49 @@ static void client_ready(struct super *s, struct watch *w, uint32_t events)
 		request(s, c, &m);
 }
 
-void clients_accept(struct super *s, struct watch *w, uint32_t events)
+/* A reply to whatever will be asked: see bs_client_call. */
+static void refuse(int sock)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, EMFILE);
+	(void)bs_msg_add_text(&m, BS_TAG_TEXT,
+			      "bootseerd has too many files open; raise its limit (LimitNOFILE in "
+			      "its unit, or ulimit -n) or try again");
+	(void)bs_msg_send_now(sock, &m);
+}
+
+/*
+ * There is no descriptor for the connection, and it would be shown again and again: with the
+ * one that is kept for this it is taken and told so. Then a pause: others need time to end.
+ */
+static void out_of_fds(struct super *s)
+{
+	const uint64_t now = bs_clock_ns();
+	int fd;
+
+	if (bs_limit_take(&s->refusals, 1, now))
+		bs_log_warning("too many open files, refusing connections");
+	s->spare_fd = bs_close(s->spare_fd);
+	fd = accept4(s->listen.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		refuse(fd);
+	(void)bs_close(fd);
+	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	super_unwatch(s, &s->listen);
+	s->accept_next_ns = now + ACCEPT_PAUSE_NS;
+}
+
+static void accept_one(struct super *s, struct watch *w, uint32_t events)
 {
 	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 	struct client *c;
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+		out_of_fds(s);
 	if (fd < 0)
 		return;
 	c = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == 0
@@ -257,6 +302,14 @@ void clients_accept(struct super *s, struct watch *w, uint32_t events)
 		c->gone = true;
 }
 
+int clients_listen(struct super *s)
+{
+	bs_limit_init(&s->refusals, 1, 1, bs_clock_ns());
+	s->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	s->listen.ready = accept_one;
+	return super_watch(s, &s->listen);
+}
+
 /* Between the rounds, when nothing on the stack refers to a client. */
 void clients_sweep(struct super *s)
 {
@@ -265,8 +318,7 @@ void clients_sweep(struct super *s)
 
 		if (!c->gone)
 			continue;
-		mounts_client_gone(s, c);
-		unpacks_client_gone(s, c);
+		pendings_client_gone(s, c);
 		bs_list_for_each(fit, &s->forwarded) {
 			struct forwarded *f = bs_list_entry(fit, struct forwarded, all);
 

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nofile.h"
 #include "base/spawn.h"
 #include "base/str.h"
 #include "ctl/msg.h"
@@ -76,10 +76,17 @@ static bool serve(int link)
 	for (;;) {
 		bs_automsg m;
 		const char *name;
-		int fd;
+		int fd, r;
 
 		bs_msg_init(&m, 0, 0);
-		if (bs_msg_recv(link, &m) < 0)
+		r = bs_msg_recv(link, &m);
+		if (r ==
+		    -EBADMSG) { /* its descriptor found no room: the rest is kept all the same */
+			bs_log_error("what the supervisor gave could not be kept (too many open "
+				     "files?), continuing");
+			continue;
+		}
+		if (r < 0)
 			return true;
 		if (m.type == BS_MSG_QUIT)
 			return false;
@@ -116,30 +123,15 @@ static int hand_over(int link)
 /* A new supervisor; the link to it, or -errno. */
 static int start_supervisor(const char *config, struct bs_error *err)
 {
-	const char *argv[] = {
-		bs_program_path(), "--role", "supervisor", "--config", config, NULL
-	};
-	struct bs_spawn sp = BS_SPAWN_INIT;
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
+	const struct bs_part part = { .role = "supervisor", .config = config };
+	bs_autofd int ours = -EBADF;
 	struct bs_child c;
-	int pair[2], r;
+	int r = bs_program_start(&part, &c, &ours, err);
 
-	if (!config)
-		argv[3] = NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return bs_fail_errno(err, -errno, "make the supervisor's socket");
-	ours = pair[0];
-	theirs = pair[1];
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = &theirs;
-	sp.n_fds = 1;
-	r = bs_spawn_start(&sp, &c, err);
 	if (r < 0)
 		return r;
 	(void)bs_close(c.pidfd); /* its end of the link tells us when it dies */
-	theirs = bs_close(theirs);
-	(void)hand_over(ours); /* one that died meanwhile is seen at its end of the link */
+	(void)hand_over(ours);	 /* one that died meanwhile is seen at its end of the link */
 	return bs_take_fd(&ours);
 }
 
@@ -150,6 +142,7 @@ int bs_keeper_main(const char *config, int link)
 
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)bs_caps_limit(BS_ROLE_KEEPER);
+	bs_nofile_raise();
 	while (serve(link)) {
 		(void)bs_close(link);
 		if (bs_clock_ns() - started < QUICK_NS)

@@ -114,26 +114,11 @@ static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
 
 int kept_start_keeper(struct super *s, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	  "keeper",
-			       "--config",	  s->config_file, NULL };
-	struct bs_spawn sp = BS_SPAWN_INIT;
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
-	int pair[2], r;
+	const struct bs_part part = { .role = "keeper", .config = s->config_file };
+	int r = bs_program_start(&part, &s->keeper_process, &s->keeper.fd, err);
 
-	if (!s->config_file)
-		argv[3] = NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return bs_fail_errno(err, -errno, "make the keeper's socket");
-	ours = pair[0];
-	theirs = pair[1];
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = &theirs;
-	sp.n_fds = 1;
-	r = bs_spawn_start(&sp, &s->keeper_process, err);
 	if (r < 0)
-		return bs_error_context(err, "start the keeper");
-	s->keeper.fd = bs_take_fd(&ours);
+		return r;
 	s->keeper.ready = keeper_gone;
 	put_everything(s);
 	return super_watch(s, &s->keeper);
@@ -167,24 +152,49 @@ static void adopt_worker(struct super *s, int pidfd)
 	(void)super_watch(s, &s->old_worker);
 }
 
-void kept_adopt_one(struct super *s, const char *name, int fd)
+static void replace(int *at, int fd)
+{
+	(void)bs_close(*at);
+	*at = fd;
+}
+
+/* Takes over a descriptor that was kept, by its name. */
+static void adopt_one(struct super *s, const char *name, int fd)
 {
 	const char *rest;
 
 	if (bs_streq(name, "listen"))
-		s->listen.fd = fd;
+		replace(&s->listen.fd, fd);
 	else if (bs_streq(name, "listen-given"))
 		s->listen_given = true, (void)bs_close(fd);
 	else if (bs_streq(name, "fuse"))
-		s->fuse_fd = fd, s->fuse_used = true;
+		replace(&s->fuse_fd, fd);
 	else if (bs_streq(name, "fuse-mount"))
-		s->fuse_mnt = fd;
+		replace(&s->fuse_mnt, fd);
 	else if (bs_streq(name, "worker"))
 		adopt_worker(s, fd);
 	else if ((rest = bs_str_after(name, "epoch:")) && bs_parse_u64(rest, &s->epoch) == 0)
 		(void)bs_close(fd);
 	else
 		mounts_adopt(s, name, fd);
+}
+
+/*
+ * Whoever kept them may have lost some. A FUSE connection and its mount are of use only
+ * together, and what was mounted through them only with both.
+ */
+static void settle(struct super *s)
+{
+	s->fuse_used = s->fuse_fd >= 0 && s->fuse_mnt >= 0;
+	if (s->fuse_used)
+		return;
+	if (s->fuse_fd >= 0)
+		kept_drop(s, "fuse");
+	if (s->fuse_mnt >= 0)
+		kept_drop(s, "fuse-mount");
+	s->fuse_fd = bs_close(s->fuse_fd);
+	s->fuse_mnt = bs_close(s->fuse_mnt);
+	mounts_drop_lazy(s);
 }
 
 int kept_adopt_given(struct super *s, struct bs_error *err)
@@ -194,7 +204,7 @@ int kept_adopt_given(struct super *s, struct bs_error *err)
 
 	for (unsigned int i = 0; (fd = bs_systemd_next(i, name, sizeof(name))) >= 0; i++) {
 		if (!bs_streq(name, BS_SYSTEMD_SOCKET)) {
-			kept_adopt_one(s, name, fd);
+			adopt_one(s, name, fd);
 		} else if (s->listen.fd < 0 && r == 0) {
 			r = bs_systemd_check_socket(fd, err);
 			s->listen.fd = fd;
@@ -203,10 +213,7 @@ int kept_adopt_given(struct super *s, struct bs_error *err)
 			(void)bs_close(fd);
 		}
 	}
-	if (s->fuse_used && s->fuse_mnt < 0) { /* one without the other is of no use */
-		s->fuse_fd = bs_close(s->fuse_fd);
-		s->fuse_used = false;
-	}
+	settle(s);
 	return r;
 }
 
@@ -232,9 +239,10 @@ int kept_adopt(struct super *s, int link, struct bs_error *err)
 			break;
 		fd = bs_msg_take_fd(&m, 0);
 		if (fd >= 0)
-			kept_adopt_one(s, name, fd);
+			adopt_one(s, name, fd);
 	}
 	s->keeper.fd = link;
 	s->keeper.ready = keeper_gone;
+	settle(s);
 	return super_watch(s, &s->keeper);
 }

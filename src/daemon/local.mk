@@ -6,9 +6,12 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/jobs.c %D%/jobs.h \
 	%D%/keeper.c %D%/keeper.h \
 	%D%/kept.c \
+	%D%/leases.c \
 	%D%/leave.c %D%/leave.h \
 	%D%/mounts.c \
+	%D%/pending.c %D%/pending.h \
 	%D%/program.c %D%/program.h \
+	%D%/resolves.c \
 	%D%/sources.c %D%/sources.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \

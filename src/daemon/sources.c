@@ -56,9 +56,22 @@ static int open_registry(struct bs_sources *s, const struct bs_ref *ref, struct 
 		.proxy = s->conf->proxy && *s->conf->proxy ? s->conf->proxy : NULL,
 		.credentials = bs_broker_credentials,
 		.credentials_cookie = s->broker,
+		.impatient = true, /* images are prepared round by round */
 	};
 
 	return bs_registry_open(&o, ref->host, ref->name, ret, err);
+}
+
+struct followed { /* of a layout: how to open what its path names */
+	struct bs_broker *broker;
+	char source[];
+};
+
+static int reopen(void *cookie)
+{
+	const struct followed *f = cookie;
+
+	return bs_broker_open_layout(f->broker, f->source, NULL);
 }
 
 static int open_layout(struct bs_sources *s, const char *source, const char *dir,
@@ -66,9 +79,22 @@ static int open_layout(struct bs_sources *s, const char *source, const char *dir
 {
 	bs_autofd int dirfd = bs_broker_open_layout(s->broker, source, err);
 
+	struct followed *f;
+	int r;
+
 	if (dirfd < 0)
 		return dirfd;
-	return bs_layout_open(dirfd, dir, false, ret, err);
+	f = malloc(sizeof(*f) + strlen(source) + 1);
+	if (!f)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	f->broker = s->broker;
+	memcpy(f->source, source, strlen(source) + 1);
+	r = bs_layout_open(dirfd, dir, false, ret, err);
+	if (r < 0)
+		free(f);
+	else
+		bs_layout_follow(*ret, reopen, f, free);
+	return r;
 }
 
 static int open_new(struct bs_sources *s, const char *source, struct bs_repo **ret,

@@ -30,6 +30,7 @@
 #include "base/spawn.h"
 #include "ctl/conf.h"
 #include "ctl/msg.h"
+#include "daemon/pending.h"
 
 struct super;
 
@@ -54,14 +55,14 @@ struct held_image {
 	struct bs_list all;
 	char digest[BS_DIGEST_TEXT_LEN];
 	enum image_state state;
-	int mnt;	       /* the mount, -EBADF while there is none */
-	bool lazy;	       /* mnt reads through FUSE */
-	bool complete;	       /* the worker said so: the next mount needs no FUSE */
+	int mnt;		     /* the mount, -EBADF while there is none */
+	bool lazy;		     /* mnt reads through FUSE */
+	bool complete;		     /* the worker said so: the next mount needs no FUSE */
 	struct bs_list preparations; /* struct preparation: not answered yet */
 	unsigned int n_preparations;
+	struct pending mount; /* no request: who waits here waits for the mount alone */
 	struct bs_digest known[IMAGE_KNOWN_MAX]; /* of sources that the worker was told */
 	unsigned int n_known;
-	struct bs_list waiting; /* struct acquirer */
 	uint64_t used_ns;
 	unsigned int leases;
 };
@@ -73,21 +74,9 @@ struct held_image {
 struct preparation {
 	struct bs_list in_image;
 	struct held_image *image;
-	uint32_t request;
-	unsigned int tries; /* workers that were asked, and died over it or for another reason */
-	struct bs_msg msg;  /* kept until it is answered, to be sent again to a new worker */
-	bool sent;	    /* the worker that runs has it */
-};
-
-/* A client that waits for an image. */
-struct acquirer {
-	struct bs_list in_image;
-	struct preparation *by; /* whose failure is ours; NULL: waits for the mount only */
-	struct client *client;
-	uint32_t id;
-	char *container;
-	uint64_t deadline_ns;
-	int timeline; /* descriptor, -EBADF */
+	struct pending ask;			 /* whose failure is that of those who wait */
+	struct bs_digest asked[IMAGE_KNOWN_MAX]; /* of its sources */
+	unsigned int n_asked;
 };
 
 /* A container's use of an image; also a file RUN_DIR/leases/CONTAINER. */
@@ -95,6 +84,7 @@ struct lease {
 	struct bs_list all;
 	char *container;
 	struct held_image *image;
+	uint64_t granted_ns;
 };
 
 /* A short-lived process of ours that does what may block. */
@@ -121,8 +111,8 @@ struct forwarded {
 
 struct super {
 	const struct bs_conf *conf;
-	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	const char *config_file;
+	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	int epoll;
 	int run_fd, leases_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
@@ -141,7 +131,11 @@ struct super {
 	bool worker_replaced; /* it was told to go, the next one is the binary on disk */
 	uint64_t worker_started_ns, worker_next_ns;    /* not to be started before */
 	unsigned int worker_restarts, worker_failures; /* failures: since it last was ready */
-	struct bs_list clients, images, leases, children, forwarded, unpacks;
+	int spare_fd;		  /* given up to refuse a connection when there is no other */
+	uint64_t accept_next_ns;  /* 0, or when connections are accepted again */
+	struct bs_limit refusals; /* of lines about it */
+	uint64_t leases_next_ns;  /* when they are swept again */
+	struct bs_list clients, images, leases, children, forwarded, unpacks, pending;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -155,8 +149,6 @@ void super_kill(const struct bs_child *c);
 /* --- kept.c: what the keeper, and a service manager, hold for us ------------------------------ */
 void kept_put(struct super *s, const char *name, int fd);
 void kept_drop(struct super *s, const char *name);
-/* Takes over a descriptor that was kept, by its name. */
-void kept_adopt_one(struct super *s, const char *name, int fd);
 /* Takes over what a service manager gave: the listening socket, what it held for us. */
 int kept_adopt_given(struct super *s, struct bs_error *err);
 /* Takes over what a keeper holds; link is its socket. */
@@ -178,23 +170,27 @@ bool workers_send(struct super *s, struct bs_msg *m);
 
 /* --- mounts.c: images, from asked for to mounted ------------------------------------------------- */
 void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
-void mounts_release(struct super *s, const char *container);
-void mounts_prepared(struct super *s, struct preparation *p, struct bs_msg *reply);
-struct preparation *mounts_by_request(struct super *s, uint32_t id);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
-void mounts_send_again(struct super *s); /* to a new worker */
+void mounts_new_worker(struct super *s);
 void mounts_adopt(struct super *s, const char *name, int fd);
-void mounts_read_leases(struct super *s);
-void mounts_client_gone(struct super *s, struct client *c);
+void mounts_drop_lazy(struct super *s); /* their FUSE connection is lost */
 void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- leases.c: which container uses which image -------------------------------------------------- */
+/* With its file; replaces an older one of the container's. */
+bool leases_add(struct super *s, const char *container, struct held_image *i);
+void leases_release(struct super *s, const char *container);
+/* What a supervisor before us, or before a reboot of everything but the run directory, knew. */
+void leases_read(struct super *s);
+/* Ends those of containers that are gone, at the start and now and then. */
+void leases_sweep(struct super *s, uint64_t now_ns);
+
+/* --- resolves.c: names that are to be digests ---------------------------------------------------- */
+void resolves_request(struct super *s, struct client *c, struct bs_msg *m);
 
 /* --- unpacks.c: images as directories ----------------------------------------------------------------- */
 void unpacks_request(struct super *s, struct client *c, struct bs_msg *m);
-bool unpacks_answered(struct super *s, uint32_t id, struct bs_msg *m); /* false: not ours */
-/* What the worker has not got yet; again: a new worker, which has nothing. */
-void unpacks_send(struct super *s, bool again);
-void unpacks_client_gone(struct super *s, struct client *c);
 
 /* --- children.c ------------------------------------------------------------------------------------- */
 /* Starts the job ROLE for ARG (jobs.h) with a socket at 3 and fds from 4 on. */
@@ -205,7 +201,7 @@ int children_start(struct super *s, const char *role, const char *arg, const int
 void children_expire(struct super *s, uint64_t now_ns);
 
 /* --- clients.c ---------------------------------------------------------------------------------------- */
-void clients_accept(struct super *s, struct watch *w, uint32_t events);
+int clients_listen(struct super *s); /* from now on connections are accepted */
 void clients_reply(struct super *s, struct client *c, uint32_t id, int result, const char *text);
 void clients_send(struct super *s, struct client *c, struct bs_msg *m);
 void clients_sweep(struct super *s);

@@ -22,7 +22,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/lock.h"
 #include "base/log.h"
+#include "base/nofile.h"
 #include "base/path.h"
 #include "daemon/super.h"
 #include "daemon/systemd.h"
@@ -30,6 +32,8 @@
 #include "kern/caps.h"
 
 #define SOCKET_NAME "bootseerd.sock"
+#define LOCK_NAME "listen.lock"
+#define LOCK_WAIT_NS (10 * BS_NS_PER_S)
 #define ROUND_MS 100 /* deadlines are looked at so often while there are any */
 
 int super_watch(struct super *s, struct watch *w)
@@ -136,20 +140,27 @@ static bool somebody_listens(const struct sockaddr_un *addr)
 	return sock >= 0 && connect(sock, (const struct sockaddr *)addr, sizeof(*addr)) == 0;
 }
 
+/* Of several that are started at once one listens, and the others find it. */
 static int make_socket(struct super *s, struct bs_error *err)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	bs_autofd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	/* not start.lock: whoever has us started holds that */
+	bs_autofd int lock = bs_lock_open(s->run_fd, LOCK_NAME, LOCK_WAIT_NS);
 	char dir[32];
 	mode_t mask;
 	int r;
 
 	if (sock < 0)
 		return bs_fail_errno(err, -errno, "make a socket");
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "lock '%s/%s'", s->conf->run_dir, LOCK_NAME);
 	(void)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", bs_path_of_fd(s->run_fd, dir),
 		       SOCKET_NAME);
 	if (somebody_listens(&addr))
-		return bs_fail(err, -EADDRINUSE, "another bootseerd listens at '%s/%s'",
+		return bs_fail(err, -EADDRINUSE,
+			       "another bootseerd listens at '%s/%s'; end it first, or give this "
+			       "one directories of its own ([node] run_dir, cache_dir)",
 			       s->conf->run_dir, SOCKET_NAME);
 	(void)unlinkat(s->run_fd, SOCKET_NAME, 0);
 	mask = umask(0177);
@@ -186,6 +197,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->children);
 	bs_list_init(&s->forwarded);
 	bs_list_init(&s->unpacks);
+	bs_list_init(&s->pending);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");
@@ -199,9 +211,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	r = o->keeper_link >= 0 ? kept_adopt(s, o->keeper_link, err) : first_start(s, err);
 	if (r < 0)
 		return r;
-	mounts_read_leases(s);
-	s->listen.ready = clients_accept;
-	r = super_watch(s, &s->listen);
+	leases_read(s);
+	r = clients_listen(s);
 	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
 }
 
@@ -210,8 +221,8 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 /* How long nothing can come due: deadlines are seldom and coarse. */
 static int idle_ms(const struct super *s)
 {
-	if (s->worker.fd < 0 || s->keeper.fd < 0 || !bs_list_empty(&s->children) ||
-	    !bs_list_empty(&s->forwarded) || !bs_list_empty(&s->unpacks))
+	if (s->worker.fd < 0 || s->keeper.fd < 0 || s->accept_next_ns > 0 ||
+	    !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) || pendings_open(s))
 		return ROUND_MS;
 	return bs_list_empty(&s->images) ? -1 : 1000;
 }
@@ -236,8 +247,10 @@ static void run(struct super *s)
 		now = bs_clock_ns();
 		children_expire(s, now);
 		clients_expire(s, now);
+		leases_sweep(s, now);
+		pendings_expire(s, now);
 		mounts_expire(s, now);
-		unpacks_send(s, false);
+		pendings_send(s);
 		clients_sweep(s);
 	}
 }
@@ -247,9 +260,10 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 	static struct super s; /* zeroed; as long as the process */
 	struct bs_error err = BS_ERROR_INIT;
 
+	bs_nofile_raise();
 	s.conf = o->conf;
 	s.config_file = o->config_file;
-	s.fuse_fd = s.fuse_mnt = -EBADF;
+	s.fuse_fd = s.fuse_mnt = s.spare_fd = -EBADF;
 	s.images_fd = s.unpacked_fd = -EBADF;
 	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
 	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;

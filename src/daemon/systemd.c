@@ -46,6 +46,7 @@ static void take_fds(void)
 	for (int fd = FIRST_FD; fd < FIRST_FD + (int)n; fd++)
 		(void)bs_set_cloexec(fd, true);
 	manager.n_fds = n;
+	free(manager.names);
 	manager.names = names ? strdup(names) : NULL;
 }
 

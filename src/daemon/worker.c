@@ -10,16 +10,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/nofile.h"
 #include "base/str.h"
 #include "cache/blob.h"
 #include "cache/fill.h"
@@ -28,11 +29,13 @@
 #include "daemon/broker.h"
 #include "daemon/sources.h"
 #include "daemon/user.h"
+#include "image/artifact.h"
 #include "kern/sandbox.h"
 #include "net/loop.h"
 #include "rootfs/blockfs.h"
 #include "rootfs/hotstart.h"
 #include "rootfs/images.h"
+#include "rootfs/rounds.h"
 #include "rootfs/share.h"
 
 #define FUSE_THREADS 4u
@@ -74,20 +77,29 @@ static int open_source(void *cookie, const char *source, struct bs_repo **ret, s
 
 /* --- preparing images ------------------------------------------------------------------- */
 
-static int read_request(const struct bs_msg *m, struct bs_digest *ret_digest,
-			const char *sources[SOURCES_MAX], size_t *ret_n, uint64_t *ret_wait_ns,
-			struct bs_error *err)
+static size_t read_sources(const struct bs_msg *m, const char *sources[SOURCES_MAX])
 {
-	const char *text = bs_msg_text(m, BS_TAG_DIGEST, 0);
 	size_t n = 0;
 
-	if (!text || bs_digest_parse(text, strlen(text), ret_digest) < 0)
-		return bs_fail(err, -EBADMSG, "a request without a digest");
 	while (n < SOURCES_MAX && (sources[n] = bs_msg_text(m, BS_TAG_SOURCE, n)))
 		n++;
-	*ret_n = n;
-	*ret_wait_ns = 0;
-	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, ret_wait_ns);
+	return n;
+}
+
+static uint64_t read_wait(const struct bs_msg *m)
+{
+	uint64_t wait_ns = 0;
+
+	(void)bs_msg_u64(m, BS_TAG_WAIT_NS, &wait_ns);
+	return wait_ns;
+}
+
+static int read_digest(const struct bs_msg *m, struct bs_digest *ret, struct bs_error *err)
+{
+	const char *text = bs_msg_text(m, BS_TAG_DIGEST, 0);
+
+	if (!text || bs_digest_parse(text, strlen(text), ret) < 0)
+		return bs_fail(err, -EBADMSG, "a request without a digest");
 	return 0;
 }
 
@@ -258,16 +270,18 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 static void run_hot_task(struct worker *w, struct bs_msg *m)
 {
 	const char *sources[SOURCES_MAX], *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
-	struct bs_timeline none = BS_TIMELINE_NONE;
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofd int timeline = bs_msg_take_fd(m, 0);
 	struct bs_digest digest;
-	struct bs_hotstart_request rq = {
-		.image = &digest, .workload = workload, .sources = sources, .timeline = timeline
-	};
+	struct bs_hotstart_request rq = { .image = &digest,
+					  .workload = workload,
+					  .sources = sources,
+					  .n_sources = read_sources(m, sources),
+					  .wait_ns = read_wait(m),
+					  .timeline = timeline };
 	uint64_t record = 0;
 	struct bs_cached *i;
-	int r = read_request(m, &digest, sources, &rq.n_sources, &rq.wait_ns, &err);
+	int r = read_digest(m, &digest, &err);
 
 	if (r == 0 && (!workload || !bs_workload_ok(workload)))
 		r = bs_fail(&err, -EINVAL, "a hot start without a workload");
@@ -278,10 +292,44 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
 	rq.may_record = record != 0;
 	run_hot(w, m, &rq);
-	r = bs_images_prepare(w->images, &digest, sources, rq.n_sources, rq.wait_ns, &none, &i,
-			      &err);
-	if (r == 0) /* else PREPARE says what is wrong */
+	i = bs_images_await(w->images, &digest, bs_clock_ns() + rq.wait_ns);
+	if (i) /* else PREPARE says what is wrong */
 		complete_behind(w, i);
+}
+
+/* What a name means, and where the answer goes. */
+struct question {
+	const char *name;
+	struct bs_artifact found;
+};
+
+static int ask_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
+{
+	struct question *q = cookie;
+
+	return bs_artifact_find(repo, q->name, NULL, &q->found, err);
+}
+
+static void resolve(struct worker *w, const struct bs_msg *m)
+{
+	const char *sources[SOURCES_MAX];
+	const struct bs_rounds rounds = { open_source, w, sources, read_sources(m, sources),
+					  bs_clock_ns() + read_wait(m) };
+	struct question q = { .name = bs_msg_text(m, BS_TAG_NAME, 0) };
+	struct bs_error err = BS_ERROR_INIT;
+	char text[BS_DIGEST_TEXT_LEN];
+	bs_automsg reply;
+	int r = q.name ? bs_rounds_run(&rounds, ask_source, &q, &err)
+		       : bs_fail(&err, -EBADMSG, "a request without a name");
+
+	if (r < 0) {
+		bs_broker_reply(w->broker, m->id, r, &err);
+		return;
+	}
+	bs_msg_init(&reply, BS_MSG_REPLY, m->id);
+	(void)bs_msg_add_u64(&reply, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_text(&reply, BS_TAG_DIGEST, bs_digest_text(&q.found.digest, text));
+	bs_broker_send(w->broker, &reply);
 }
 
 static void run_task(struct worker *w, struct bs_msg *m)
@@ -291,14 +339,13 @@ static void run_task(struct worker *w, struct bs_msg *m)
 	struct bs_error err = BS_ERROR_INIT;
 	struct bs_digest digest;
 	struct bs_cached *i;
-	uint64_t wait_ns;
-	size_t n = 0;
-	int r = read_request(m, &digest, sources, &n, &wait_ns, &err);
+	size_t n = read_sources(m, sources);
+	int r = read_digest(m, &digest, &err);
 
 	tl.program = "bootseerd";
 	tl.fd = bs_msg_take_fd(m, 0);
 	if (r == 0)
-		r = bs_images_prepare(w->images, &digest, sources, n, wait_ns, &tl, &i, &err);
+		r = bs_images_prepare(w->images, &digest, sources, n, read_wait(m), &tl, &i, &err);
 	if (r < 0) {
 		bs_broker_reply(w->broker, m->id, r, &err);
 		return;
@@ -328,6 +375,8 @@ static void *prepare_main(void *arg)
 		(void)pthread_mutex_unlock(&w->lock);
 		if (t->msg.type == BS_MSG_VERIFY)
 			verify_cache(w, t->msg.id);
+		else if (t->msg.type == BS_MSG_RESOLVE)
+			resolve(w, &t->msg);
 		else if (t->msg.type == BS_MSG_HOT)
 			run_hot_task(w, &t->msg);
 		else
@@ -449,21 +498,12 @@ static int control_loop(struct worker *w, int control)
 		if (m.type == BS_MSG_REPLY)
 			bs_broker_answered(w->broker, &m);
 		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE ||
-			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY || m.type == BS_MSG_HOT)
+			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY ||
+			 m.type == BS_MSG_RESOLVE || m.type == BS_MSG_HOT)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);
 	}
-}
-
-static void raise_limits(void)
-{
-	struct rlimit rl;
-
-	if (getrlimit(RLIMIT_NOFILE, &rl) < 0)
-		return;
-	rl.rlim_cur = rl.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &rl); /* what we have must do */
 }
 
 /* Everything that is made while still root: user looked up, START read, then shut in. */
@@ -480,7 +520,7 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 	r = bs_worker_user(conf, &uid, &gid, err);
 	if (r < 0)
 		return r;
-	raise_limits();
+	bs_nofile_raise();
 	r = bs_sandbox_enter_worker(uid, gid, getppid(), err);
 	/* a supervisor that died before we asked to die with it would leave two of us reading */
 	if (r == 0 && poll(&peer, 1, 0) == 1 && (peer.revents & (POLLHUP | POLLERR)))

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,18 +135,8 @@ static void became_ready(struct super *s)
 	}
 	bs_log_info("worker %d is ready after %llu ms", (int)s->worker_process.pid,
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
-	mounts_send_again(s);
-	unpacks_send(s, true);
-}
-
-static void reply_came(struct super *s, struct bs_msg *m)
-{
-	struct preparation *p = mounts_by_request(s, m->id);
-
-	if (p)
-		mounts_prepared(s, p, m);
-	else if (!unpacks_answered(s, m->id, m))
-		clients_forwarded(s, m->id, m);
+	mounts_new_worker(s);
+	pendings_new_worker(s);
 }
 
 static void message(struct super *s, struct bs_msg *m)
@@ -159,7 +148,8 @@ static void message(struct super *s, struct bs_msg *m)
 		became_ready(s);
 		break;
 	case BS_MSG_REPLY:
-		reply_came(s, m);
+		if (!pendings_answered(s, m))
+			clients_forwarded(s, m->id, m);
 		break;
 	case BS_MSG_CREDENTIAL:
 		find_credential(s, m);
@@ -184,15 +174,20 @@ static void message(struct super *s, struct bs_msg *m)
 
 /* --- life and death --------------------------------------------------------------------------- */
 
+static void forget_worker(struct super *s)
+{
+	super_kill(&s->worker_process);
+	(void)bs_close(s->worker_process.pidfd);
+	s->worker_process = (struct bs_child){ .pidfd = -EBADF };
+}
+
 static void worker_gone(struct super *s)
 {
 	uint64_t pause = PAUSE_NS << BS_MIN(s->worker_failures, 8u);
 
 	super_unwatch(s, &s->worker);
 	s->worker.fd = bs_close(s->worker.fd);
-	super_kill(&s->worker_process);
-	(void)bs_close(s->worker_process.pidfd);
-	s->worker_process = (struct bs_child){ .pidfd = -EBADF };
+	forget_worker(s);
 	s->worker_ready = false;
 	s->worker_failures++;
 	s->worker_restarts++;
@@ -224,19 +219,20 @@ static void socket_ready(struct super *s, struct watch *w, uint32_t events)
 	}
 }
 
-static int spawn_worker(struct super *s, int theirs, struct bs_error *err)
+static int tell_start(struct super *s, int link, struct bs_error *err)
 {
-	const char *argv[] = { bs_program_path(), "--role",	  "worker",
-			       "--config",	  s->config_file, NULL };
-	struct bs_spawn sp = BS_SPAWN_INIT;
+	bs_automsg m;
+	int r;
 
-	if (!s->config_file)
-		argv[3] = NULL;
-	sp.argv = argv;
-	sp.stdio[2] = STDERR_FILENO;
-	sp.fds = &theirs;
-	sp.n_fds = 1;
-	return bs_spawn_start(&sp, &s->worker_process, err);
+	bs_msg_init(&m, BS_MSG_START, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_EPOCH, s->epoch);
+	(void)bs_msg_add_u64(&m, BS_TAG_TAKEOVER, s->fuse_used);
+	(void)bs_msg_add_fd(&m, s->images_fd);
+	if (s->fuse_fd >= 0)
+		(void)bs_msg_add_fd(&m, s->fuse_fd);
+	r = bs_msg_send(link, &m);
+	/* one that is dead already is seen as any that dies */
+	return r < 0 && r != -ECONNRESET ? bs_fail_errno(err, r, "tell the worker to start") : 0;
 }
 
 static bool is_removed(int fd)
@@ -257,30 +253,21 @@ static int tend_cache(struct super *s, struct bs_error *err)
 
 static int start_worker(struct super *s, struct bs_error *err)
 {
-	bs_autofd int ours = -EBADF, theirs = -EBADF;
-	bs_automsg m;
-	int pair[2], r;
+	const struct bs_part part = { .role = "worker", .config = s->config_file };
+	bs_autofd int ours = -EBADF;
+	int r = tend_cache(s, err);
 
-	r = tend_cache(s, err);
 	if (r < 0)
 		return r;
 	make_fuse(s);
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return bs_fail_errno(err, -errno, "make the worker's socket");
-	ours = pair[0];
-	theirs = pair[1];
-	bs_msg_init(&m, BS_MSG_START, 0);
-	(void)bs_msg_add_u64(&m, BS_TAG_EPOCH, s->epoch);
-	(void)bs_msg_add_u64(&m, BS_TAG_TAKEOVER, s->fuse_used);
-	(void)bs_msg_add_fd(&m, s->images_fd);
-	if (s->fuse_fd >= 0)
-		(void)bs_msg_add_fd(&m, s->fuse_fd);
-	r = bs_msg_send(ours, &m);
-	if (r < 0)
-		return bs_fail_errno(err, r, "tell the worker to start");
-	r = spawn_worker(s, theirs, err);
+	r = bs_program_start(&part, &s->worker_process, &ours, err);
 	if (r < 0)
 		return r;
+	r = tell_start(s, ours, err);
+	if (r < 0) {
+		forget_worker(s);
+		return r;
+	}
 	kept_put(s, "worker", s->worker_process.pidfd);
 	(void)fcntl(ours, F_SETFL, O_NONBLOCK);
 	s->worker_started_ns = bs_clock_ns();
@@ -297,7 +284,7 @@ void workers_tend(struct super *s)
 	    bs_clock_ns() < s->worker_next_ns)
 		return;
 	if (start_worker(s, &err) < 0) {
-		bs_log_error("start the worker: %s", bs_error_text(&err));
+		bs_log_error("%s", bs_error_text(&err));
 		s->worker_next_ns = bs_clock_ns() + PAUSE_MAX_NS;
 	}
 }

@@ -30,15 +30,6 @@
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
-bool bs_workload_ok(const char *name)
-{
-	size_t n = strlen(name);
-
-	return n >= 1 && n <= BS_WORKLOAD_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-			    "._:/@+-") == n;
-}
-
 const char *bs_hot_tag(const struct bs_digest *image, const char *workload,
 		       char buf[BS_HOT_TAG_LEN])
 {

@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "image/artifact.h"
+#include "oci/workload.h"
 
 struct bs_error;
 struct bs_manifest;
@@ -24,11 +25,6 @@ struct bs_repo;
 #define BS_MEDIA_PACK "application/vnd.bootseer.hot.pack.v1"
 #define BS_ANNOTATION_WORKLOAD "dev.bootseer.workload"
 #define BS_ANNOTATION_HOT_HEAD "dev.bootseer.hot.head"
-
-#define BS_WORKLOAD_MAX 128u
-
-/* 1 … BS_WORKLOAD_MAX bytes: letters, digits and any of . _ : / @ + - */
-bool bs_workload_ok(const char *name);
 
 #define BS_HOT_TAG_PREFIX "bootseer-hot-"
 #define BS_HOT_TAG_LEN (sizeof(BS_HOT_TAG_PREFIX) + 40)

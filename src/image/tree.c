@@ -17,6 +17,7 @@
 #include <zstd.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 #include "image/format.h"
 #include "image/treecheck.h"
 
@@ -327,6 +328,15 @@ static int unpack(struct bs_tree *t, const void *data, size_t len, size_t *ret_l
 		return bs_fail(err, -EBADMSG, "tree: its Zstandard frame is damaged");
 	*ret_len = size;
 	return 0;
+}
+
+uint64_t bs_tree_bytes(const void *data, size_t len)
+{
+	unsigned long long size = ZSTD_getFrameContentSize(data, len);
+
+	return size == ZSTD_CONTENTSIZE_ERROR || size == ZSTD_CONTENTSIZE_UNKNOWN
+		       ? 0
+		       : BS_MIN((uint64_t)size, BS_TREE_BYTES_MAX);
 }
 
 int bs_tree_read(const void *data, size_t len, struct bs_tree **ret, struct bs_error *err)

@@ -82,6 +82,9 @@ struct bs_tree {
  * -EPROTONOSUPPORT for a newer version. Memory: about twice the uncompressed size.
  */
 int bs_tree_read(const void *data, size_t len, struct bs_tree **ret, struct bs_error *err);
+
+/* The uncompressed size that it says to have, at most BS_TREE_BYTES_MAX; 0: none. */
+uint64_t bs_tree_bytes(const void *data, size_t len);
 struct bs_tree *bs_tree_free(struct bs_tree *t);
 DEFINE_BS_AUTO(tree, struct bs_tree, bs_tree_free)
 

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -135,6 +136,14 @@ static bool try_file(struct search *s, int dirfd, const char *path, bool globs)
 	return settle(s, r, &err);
 }
 
+static bool is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* dir: the file, or as docker's own variable has it the directory that holds it. */
 static bool try_docker(struct search *s, const char *dir)
 {
 	const char *home = secure_getenv("HOME"), *said = secure_getenv("DOCKER_CONFIG");
@@ -143,7 +152,7 @@ static bool try_docker(struct search *s, const char *dir)
 	if (!dir && said && *said)
 		dir = said;
 	if (dir)
-		path = bs_strf("%s/config.json", dir);
+		path = bs_strf(is_directory(dir) ? "%s/config.json" : "%s", dir);
 	else if (home && *home)
 		path = bs_strf("%s/.docker/config.json", home);
 	return path && try_file(s, AT_FDCWD, path, false);

@@ -14,7 +14,7 @@
 struct bs_error;
 
 struct bs_auth_options {
-	const char *docker_config;    /* directory of config.json; NULL: as above */
+	const char *docker_config;    /* config.json or its directory; NULL: as above */
 	const char *dockerconfig_dir; /* NULL: none */
 	const char *provider_config;  /* kubelet's CredentialProviderConfig as JSON; NULL: none */
 	const char *provider_bin_dir;

@@ -22,6 +22,8 @@
 
 struct fetch {
 	struct bs_call call;
+	struct bs_registry *registry;
+	const struct bs_digest *blob;
 	uint64_t size;
 	uint64_t off;	      /* where this attempt begins */
 	uint64_t skip;	      /* the loop's thread: bytes to pass over */
@@ -70,6 +72,13 @@ static int fetch_data(struct bs_call *c, const void *data, size_t len)
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	return r;
+}
+
+static void fetch_strayed(struct bs_call *c)
+{
+	const struct fetch *f = BS_CONTAINER_OF(c, struct fetch, call);
+
+	bs_registry_strayed(f->registry, f->blob, c->shortcut);
 }
 
 static void fetch_done(struct bs_call *c)
@@ -129,7 +138,10 @@ static int prepare(struct bs_registry *r, struct fetch *f, const struct bs_diges
 	if (rc == 0 && f->off)
 		rc = bs_strv_addf(&f->call.headers, "Range: bytes=%" PRIu64 "-", f->off);
 	f->call.http.lane = BS_LANE_DEMAND;
+	f->registry = r;
+	f->blob = d;
 	f->call.shortcut = bs_registry_landing(r, d);
+	f->call.strayed = fetch_strayed;
 	f->call.head = fetch_head;
 	f->call.data = fetch_data;
 	f->call.done = fetch_done;
@@ -165,6 +177,8 @@ static int fetch(struct bs_registry *r, struct fetch *f, const struct bs_digest 
 				       "the answer is too short");
 			f->call.transient = true;
 			rc = -EBADMSG;
+			if (f->call.by_shortcut)
+				fetch_strayed(&f->call);
 		}
 		if (rc == 0)
 			bs_registry_landed(r, d, f->call.landed);

@@ -4,7 +4,8 @@
  *   bs_call_start ─▶ authorize ─▶ send ─▶ on_done ─▶ done
  *                       ▲          ▲        │
  *      401, 403: refused┘          └────────┤ redirect
- *        again from the registry's own URL ─┘ a redirect's target that expired
+ *        again from the registry's own URL ─┘ a redirect's target that expired, and a
+ *                                             shortcut to one that is of no use
  */
 #include "config.h"
 
@@ -24,7 +25,6 @@
 #include "net/url.h"
 
 #define REDIRECTS_MAX 5
-#define RESOLVES_MAX 2
 #define REFRESHES_MAX 2
 #define ERROR_BODY_MAX (8u << 10)
 #define DRAIN_MAX (64u << 10) /* of an answer that we do not want, to keep the connection */
@@ -64,8 +64,26 @@ static bool is_good(int status)
 	return status >= 200 && status < 300;
 }
 
+static bool is_redirect(int status)
+{
+	return (status >= 301 && status <= 303) || status == 307 || status == 308;
+}
+
+static bool is_busy(int status)
+{
+	return status == 408 || status == 429 || (status >= 500 && status != 501);
+}
+
+static void stray(struct bs_call *c)
+{
+	if (c->by_shortcut && c->strayed)
+		c->strayed(c);
+}
+
 static void end(struct bs_call *c, int result)
 {
+	if (result < 0 && result != -ECANCELED)
+		stray(c);
 	c->result = result;
 	c->done(c);
 }
@@ -289,20 +307,48 @@ static bool try_refresh(struct bs_call *c)
 	return true;
 }
 
+/* What stores say of a place whose time is over; S3 says 400 of a token that expired. */
 static bool is_gone(int status)
 {
-	return status == 401 || status == 403 || status == 404 || status == 410;
+	return status == 400 || status == 401 || status == 403 || status == 404 || status == 410;
+}
+
+/* The place may be none any longer: once, the registry says where to go now. */
+static bool try_registry(struct bs_call *c)
+{
+	const struct bs_http *h = &c->http;
+
+	if (c->by_shortcut && h->result != -ECANCELED && h->result != -ENOMEM) {
+		/* it is slow or busy, as what the registry names now may be: the owner's turn */
+		if (h->result == 0 ? is_busy(h->status) : h->result == -ETIMEDOUT && h->status)
+			return false;
+		if (is_good(h->status) && h->received && !c->rewinds)
+			return false;
+	} else if (h->result < 0 || !c->foreign || !c->n_redirects || !is_gone(h->status)) {
+		return false;
+	}
+	if (c->resolved)
+		return false;
+	stray(c);
+	c->resolved = true;
+	begin(c, 0);
+	return true;
 }
 
 static void on_done(struct bs_http *h)
 {
 	struct bs_call *c = BS_CONTAINER_OF(h, struct bs_call, http);
 	bool may_redirect = bs_streq(c->method, "GET") || bs_streq(c->method, "HEAD");
+	bool redirects = may_redirect && h->result == 0 && is_redirect(h->status);
 
-	if (h->result < 0 && h->result != -ECANCELED && c->by_shortcut && h->status == 0) {
-		begin(c, 0); /* the place may have moved */
-		return;
+	if (h->result == 0 && is_good(h->status) && c->tail) {
+		int r = c->tail(c);
+
+		if (r < 0)
+			bs_http_fail(h, r, "the answer is too short");
 	}
+	if (!(h->result == 0 && is_good(h->status)) && !redirects && try_registry(c))
+		return;
 	if (h->result < 0) {
 		(void)snprintf(c->text, sizeof(c->text), "%s", h->text);
 		c->transient = h->result == -EHOSTUNREACH || h->result == -ETIMEDOUT ||
@@ -316,16 +362,9 @@ static void on_done(struct bs_http *h)
 		end(c, 0);
 		return;
 	}
-	if (c->foreign && (c->by_shortcut || c->n_redirects) && is_gone(h->status) &&
-	    c->n_resolved < RESOLVES_MAX) {
-		c->n_resolved++;
-		begin(c, 0);
-		return;
-	}
 	if (!c->foreign && (h->status == 401 || h->status == 403) && try_refresh(c))
 		return;
-	if (may_redirect && h->status >= 301 && h->status <= 308 && h->status != 304 &&
-	    h->status != 305 && h->status != 306)
+	if (redirects)
 		redirected(c);
 	else
 		refused(c);
@@ -340,8 +379,12 @@ static void start(struct bs_task *t)
 		fail(c, -ECANCELED, false, "given up");
 	} else if (c->shortcut) {
 		c->foreign = c->by_shortcut = true;
-		c->current = bs_take(&c->shortcut);
-		send_it(c);
+		c->current = bs_strf("%s", c->shortcut);
+		c->http.url = c->url;
+		if (c->current)
+			send_it(c);
+		else
+			fail(c, -ENOMEM, false, "out of memory");
 	} else {
 		begin(c, 0);
 	}

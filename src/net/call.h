@@ -5,6 +5,9 @@
  * refused authorization refreshed, redirects of GET and HEAD followed. Credentials and
  * Authorization go to the registry's own origin only (and the token server it names).
  *
+ * A shortcut that gives nothing of use (it expired, it moved) is told to the owner, who
+ * forgets it, and the registry is asked at once; what that leads to is the call's result.
+ *
  * How an answer reads: 2xx 0; 401 and 403 -EACCES; 404 and 410 -ENOENT; 405 and 501
  * -EOPNOTSUPP; 408 -ETIMEDOUT; 413 -EFBIG; 416 -EBADMSG; 429, and 503 with a
  * Retry-After, -EAGAIN; all else -EREMOTEIO. transient says whether repeating may help.
@@ -25,10 +28,13 @@ struct bs_error;
 
 struct bs_call {
 	/* set by the owner after bs_call_init; http's lane, body and timeouts too */
-	struct bs_strv headers;		/* freed by bs_call_done */
-	char *shortcut;			/* where a redirect led the last time, or NULL; freed too */
-	int (*head)(struct bs_call *c); /* of a 2xx answer; may be NULL */
+	struct bs_strv headers; /* freed by bs_call_done */
+	char *shortcut;		/* where a redirect led the last time, or NULL; freed too */
+	void (*strayed)(struct bs_call *c); /* the shortcut is to be forgotten; may be NULL */
+	bool rewinds;			    /* head may come again after data: it begins anew */
+	int (*head)(struct bs_call *c);	    /* of a 2xx answer; may be NULL */
 	int (*data)(struct bs_call *c, const void *data, size_t len);
+	int (*tail)(struct bs_call *c);	 /* a 2xx answer ended: is it all? May be NULL */
 	void (*done)(struct bs_call *c); /* the loop's thread */
 	void *cookie;
 	struct bs_http http;
@@ -44,9 +50,9 @@ struct bs_call {
 	struct bs_session *session;
 	const char *method;
 	char *url, *scope, *current;
-	bool foreign, by_shortcut, secret;
+	bool foreign, by_shortcut, resolved, secret;
 	uint64_t serial;
-	unsigned int n_redirects, n_resolved, n_refreshed;
+	unsigned int n_redirects, n_refreshed;
 	struct bs_auth_wait wait;
 	struct bs_task task;
 	struct bs_buf error_body;

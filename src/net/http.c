@@ -46,7 +46,7 @@ void bs_http_reset(struct bs_http *h)
 	forget_headers(h);
 	h->result = h->status = h->stop_code = 0;
 	h->length = UINT64_MAX;
-	h->retry_after_ns = h->charged = h->received = 0;
+	h->retry_after_ns = h->charged = h->received = h->paced = 0;
 	h->text[0] = '\0';
 	__atomic_store_n(&h->sent, 0, __ATOMIC_RELAXED);
 	h->connected = h->head_done = h->paused = h->enough = h->stopped = h->waited = false;
@@ -107,7 +107,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *cookie)
 	struct bs_http *h = cookie;
 	size_t len = size * n;
 
-	h->last_ns = bs_clock_ns();
+	/* no sign of life: the body has to begin in time, however long the headers go on */
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0)
 		forget_headers(h); /* of an interim answer such as 100 Continue */
 	h->header_bytes += len;
@@ -281,6 +281,8 @@ int bs_http_prepare(struct bs_http *h, void *easy, void *share, const char *user
 	SET(CURLOPT_PREREQDATA, h);
 	SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
+	if (h->fresh)
+		SET(CURLOPT_FRESH_CONNECT, 1L);
 	if (max_bytes_per_s)
 		SET(CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)max_bytes_per_s);
 	r = prepare_method(h, easy);

@@ -6,7 +6,7 @@
  *
  * Errors of the transfer: -EHOSTUNREACH no connection (DNS, refused, no answer to
  * connect, a TLS handshake that failed), -EACCES the server's certificate is not
- * trusted, -ETIMEDOUT no byte for the stall timeout, -EBADMSG the body is shorter than
+ * trusted, -ETIMEDOUT no byte for the stall timeout, or too few (net/pace.h), -EBADMSG the body is shorter than
  * was promised or the headers are too big, -EREMOTEIO the connection broke, -ECANCELED.
  * A complete answer is result 0 whatever its status.
  *
@@ -21,6 +21,7 @@
 
 #include "base/list.h"
 #include "base/str.h"
+#include "net/pace.h"
 #include "net/repo.h"
 
 struct bs_loop;
@@ -64,6 +65,7 @@ struct bs_http {
 	int body_fd;		/* when body is NULL and has_body: read by pread */
 	uint64_t body_off, body_len;
 	bool has_body;
+	bool fresh;		    /* over a new connection */
 	uint64_t expected_bytes;    /* of the answer, for the background rate; 0 unknown */
 	uint64_t *started_ns;	    /* atomic: set when its turn has come; NULL: nobody asks */
 	uint64_t answer_timeout_ns; /* wait for the answer after the body was sent; 0: as a stall */
@@ -86,7 +88,8 @@ struct bs_http {
 	void *easy;
 	struct curl_slist *slist;
 	void *host;
-	uint64_t last_ns, charged, received;
+	struct bs_pace pace;
+	uint64_t last_ns, charged, received, paced; /* paced: of received, told to the host */
 	size_t header_bytes;
 	int stop_code;
 	bool connected, head_done, paused, enough, stopped, waited;

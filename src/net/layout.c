@@ -18,8 +18,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -37,12 +39,18 @@
 #define INDEX_MAX (16u << 20)
 #define LOCK_WAIT_NS (30 * BS_NS_PER_S)
 #define CHUNK (1u << 20)
+#define FOLLOW_NS BS_NS_PER_S /* between looks at the path, for what is asked often */
 
 struct layout {
 	struct bs_repo repo;
 	int dirfd;
-	int blobs;  /* blobs/sha256; -EBADF while it does not exist */
+	int blobs;  /* atomic: blobs/sha256; -EBADF while it does not exist */
 	bool swept; /* atomic: leftovers were looked for */
+	int (*reopen)(void *cookie);
+	void *cookie;
+	void (*free_cookie)(void *cookie);
+	pthread_mutex_t lock; /* held to look at the path again; guards followed_ns */
+	uint64_t followed_ns; /* when that was; 0: never */
 };
 
 static struct layout *of(struct bs_repo *r)
@@ -56,8 +64,73 @@ static void layout_free(struct bs_repo *r)
 
 	(void)bs_close(l->dirfd);
 	(void)bs_close(l->blobs);
+	if (l->free_cookie)
+		l->free_cookie(l->cookie);
+	(void)pthread_mutex_destroy(&l->lock);
 	free(l->repo.name);
 	free(l);
+}
+
+/* --- directories that are replaced --------------------------------------------------------- */
+
+static int check_version(const char *shown_name, int dirfd, struct bs_error *err);
+
+static bool same_file(int a, int b)
+{
+	struct stat sa, sb;
+
+	return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev &&
+	       sa.st_ino == sb.st_ino;
+}
+
+/* True: there is something new to look into. Lock held. */
+static bool look_at_path(struct layout *l)
+{
+	bs_autofd int named = l->reopen ? l->reopen(l->cookie) : bs_dup(l->dirfd);
+	bs_autofd int dir = -EBADF, blobs = -EBADF;
+	int old = __atomic_load_n(&l->blobs, __ATOMIC_ACQUIRE);
+
+	l->followed_ns = bs_clock_ns();
+	dir = named < 0 ? named : openat(named, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	blobs = dir < 0 ? dir : bs_layout_open_dir(dir, "blobs/sha256", false);
+	if (blobs < 0 || (same_file(dir, l->dirfd) && same_file(blobs, old)) ||
+	    check_version(l->repo.name, dir, NULL) < 0)
+		return false;
+	if (dup3(dir, l->dirfd, O_CLOEXEC) < 0)
+		return false;
+	if (old >= 0)
+		return dup3(blobs, old, O_CLOEXEC) >= 0;
+	__atomic_store_n(&l->blobs, bs_take_fd(&blobs), __ATOMIC_RELEASE);
+	return true;
+}
+
+/*
+ * Puts the directory that the path names now, and the one of its blobs, in the place of
+ * ours: under the same descriptors, since other threads may be using them. often: by one
+ * thread, after a while, without waiting for another. True: it is worth looking again.
+ */
+static bool follow(struct layout *l, bool often)
+{
+	bool again = !often; /* another thread may have been quicker */
+
+	if (often && pthread_mutex_trylock(&l->lock) != 0)
+		return false;
+	if (!often)
+		(void)pthread_mutex_lock(&l->lock);
+	if (!often || bs_clock_ns() >= l->followed_ns + FOLLOW_NS || !l->followed_ns)
+		again |= look_at_path(l);
+	(void)pthread_mutex_unlock(&l->lock);
+	return again;
+}
+
+void bs_layout_follow(struct bs_repo *r, int (*fn)(void *cookie), void *cookie,
+		      void (*free_cookie)(void *cookie))
+{
+	struct layout *l = of(r);
+
+	l->reopen = fn;
+	l->cookie = cookie;
+	l->free_cookie = free_cookie;
 }
 
 /* --- index.json ------------------------------------------------------------------------- */
@@ -236,20 +309,26 @@ static int list_manifest(struct layout *l, const char *tag, const char *media_ty
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-static int open_blob(struct layout *l, const struct bs_digest *d, uint64_t *ret_size)
+static int try_blob(struct layout *l, const struct bs_digest *d, uint64_t *ret_size)
 {
+	int blobs = __atomic_load_n(&l->blobs, __ATOMIC_ACQUIRE);
 	char hex[BS_DIGEST_TEXT_LEN];
 
-	if (l->blobs < 0)
-		return -ENOENT;
-	return bs_layout_open_file(l->blobs, bs_digest_hex(d, hex), ret_size);
+	return blobs < 0 ? -ENOENT : bs_layout_open_file(blobs, bs_digest_hex(d, hex), ret_size);
+}
+
+static int open_blob(struct layout *l, const struct bs_digest *d, bool often, uint64_t *ret_size)
+{
+	int fd = try_blob(l, d, ret_size);
+
+	return fd < 0 && follow(l, often) ? try_blob(l, d, ret_size) : fd;
 }
 
 static int layout_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t size;
-	bs_autofd int fd = open_blob(of(r), d, &size);
+	bs_autofd int fd = open_blob(of(r), d, false, &size);
 
 	if (fd >= 0)
 		return 1;
@@ -264,7 +343,7 @@ static int layout_get_blob(struct bs_repo *r, const struct bs_digest *d, uint64_
 	bs_autofree char *chunk = NULL;
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t have, at = 0;
-	bs_autofd int fd = open_blob(of(r), d, &have);
+	bs_autofd int fd = open_blob(of(r), d, false, &have);
 	int rc;
 
 	(void)bs_digest_text(d, text);
@@ -294,7 +373,7 @@ static void layout_read(struct bs_repo *r, struct bs_range *rg)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t size;
-	bs_autofd int fd = open_blob(of(r), &rg->blob, &size);
+	bs_autofd int fd = open_blob(of(r), &rg->blob, true, &size);
 	ssize_t n;
 
 	rg->answered_ns = bs_clock_ns();
@@ -362,7 +441,7 @@ static int layout_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd,
 	struct layout *l = of(r);
 	struct bs_layout_temp t;
 	uint64_t have;
-	bs_autofd int old = open_blob(l, d, &have);
+	bs_autofd int old = try_blob(l, d, &have);
 	int rc;
 
 	(void)bs_digest_text(d, text);
@@ -392,12 +471,12 @@ static int layout_mount_blob(struct bs_repo *r, const struct bs_digest *d, const
 
 /* --- manifests ---------------------------------------------------------------------------- */
 
-static int read_manifest(struct layout *l, const struct bs_digest *d, struct bs_manifest *ret,
-			 struct bs_error *err)
+static int read_manifest(struct layout *l, const struct bs_digest *d, bool often,
+			 struct bs_manifest *ret, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t size;
-	bs_autofd int fd = open_blob(l, d, &size);
+	bs_autofd int fd = open_blob(l, d, often, &size);
 	int r = fd < 0 ? fd : bs_read_file(fd, BS_MANIFEST_MAX, &ret->bytes, &ret->len);
 
 	if (r < 0)
@@ -435,6 +514,7 @@ static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_man
 	if (bs_digest_parse(ref, strlen(ref), &d) < 0) {
 		const struct bs_json *entry;
 
+		(void)follow(l, false); /* an old index would be found, too */
 		rc = read_index(l, &index, err);
 		if (rc < 0)
 			return rc;
@@ -448,7 +528,7 @@ static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_man
 				       "%s: index.json: tag '%s' has no sha256 digest", r->name,
 				       ref);
 	}
-	rc = read_manifest(l, &d, &m, err);
+	rc = read_manifest(l, &d, false, &m, err);
 	if (rc < 0)
 		return rc;
 	m.media_type = type && *type ? bs_strf("%s", type) : own_media_type(&m);
@@ -502,8 +582,10 @@ static int layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const 
 {
 	bs_auto(json) struct bs_json *index = NULL;
 	const struct bs_json *list;
-	int rc = read_index(of(r), &index, err);
+	int rc;
 
+	(void)follow(of(r), false);
+	rc = read_index(of(r), &index, err);
 	if (rc < 0)
 		return rc;
 	list = bs_json_get(index, "manifests");
@@ -530,7 +612,7 @@ static int add_if_referrer(struct layout *l, const struct bs_json *entry,
 
 	if (!text || !type || bs_digest_parse(text, strlen(text), &d) < 0)
 		return 0;
-	if (read_manifest(l, &d, &m, NULL) < 0)
+	if (read_manifest(l, &d, true, &m, NULL) < 0)
 		return 0; /* an entry whose blob is not here says nothing about the others */
 	r = bs_referrers_describe(m.bytes, m.len, type, &its, &desc, NULL);
 	bs_manifest_done(&m);
@@ -573,6 +655,7 @@ static int layout_get_referrers(struct bs_repo *r, const struct bs_digest *subje
 
 	if (!out)
 		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
+	(void)follow(of(r), false);
 	rc = read_index(of(r), &index, err);
 	if (rc < 0)
 		return rc;
@@ -631,28 +714,28 @@ static int create(struct layout *l, struct bs_error *err)
 }
 
 /* Is it a layout, and of a version that we know? */
-static int check_version(struct layout *l, struct bs_error *err)
+static int check_version(const char *shown_name, int dirfd, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *v = NULL;
 	bs_autofree char *bytes = NULL;
 	const char *version;
 	uint64_t size;
 	size_t len;
-	bs_autofd int fd = bs_layout_open_file(l->dirfd, "oci-layout", &size);
+	bs_autofd int fd = bs_layout_open_file(dirfd, "oci-layout", &size);
 	int r = fd < 0 ? fd : bs_read_file(fd, 4096, &bytes, &len);
 
 	if (r == -ENOENT)
 		return bs_fail(err, r, "%s is no OCI layout: it has no file 'oci-layout'",
-			       l->repo.name);
+			       shown_name);
 	if (r < 0)
-		return bs_fail_errno(err, r, "%s: oci-layout", l->repo.name);
+		return bs_fail_errno(err, r, "%s: oci-layout", shown_name);
 	r = bs_json_parse("oci-layout", bytes, len, 4096, &v, err);
 	if (r < 0)
-		return bs_error_context(err, "%s", l->repo.name), r;
+		return bs_error_context(err, "%s", shown_name), r;
 	version = bs_json_str(bs_json_get(v, "imageLayoutVersion"));
 	if (!version || !bs_str_after(version, "1."))
 		return bs_fail(err, -EPROTONOSUPPORT,
-			       "%s: an OCI layout of version '%s', known is 1.0.0", l->repo.name,
+			       "%s: an OCI layout of version '%s', known is 1.0.0", shown_name,
 			       version ? version : "?");
 	return 0;
 }
@@ -680,6 +763,7 @@ int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo 
 		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
 	l->repo = (struct bs_repo){ .ops = &layout_ops, .refs = 1 };
 	l->dirfd = l->blobs = -EBADF;
+	(void)pthread_mutex_init(&l->lock, NULL);
 	repo = &l->repo;
 	l->repo.name = bs_strf("oci:%s", shown_name);
 	if (!l->repo.name)
@@ -690,7 +774,7 @@ int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo 
 		return bs_fail_errno(err, -errno, "open '%s'", l->repo.name);
 	r = make ? create(l, err) : 0;
 	if (r == 0)
-		r = check_version(l, err);
+		r = check_version(l->repo.name, l->dirfd, err);
 	if (r == 0)
 		r = open_blobs(l, make, err);
 	if (r < 0)

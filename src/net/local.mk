@@ -10,6 +10,7 @@ src_net_libnet_a_SOURCES = \
 	%D%/layout.c \
 	%D%/layout_files.c %D%/layout_files.h \
 	%D%/loop.c %D%/loop.h %D%/loop_impl.h \
+	%D%/pace.c %D%/pace.h \
 	%D%/push.c \
 	%D%/range.c \
 	%D%/referrers.c %D%/referrers.h \

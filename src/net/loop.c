@@ -35,11 +35,13 @@
 #include "net/loop_impl.h"
 
 #define POOL_MAX 16
+#define HOSTS_KEPT 64u		  /* without a transfer, for what is known of them */
 #define STREAMS_PER_CONNECTION 2L /* HTTP/2: several connections, since flows are capped */
 
 struct host {
 	char *origin;
 	unsigned int running, others;
+	struct bs_pace_host pace;
 };
 
 struct timer {
@@ -209,7 +211,7 @@ static struct host *get_host(struct bs_loop *l, const char *url)
 
 static void put_host(struct bs_loop *l, struct host *host)
 {
-	if (host->running)
+	if (host->running || l->hosts.n <= HOSTS_KEPT)
 		return;
 	(void)bs_map_remove(&l->hosts, host->origin, strlen(host->origin));
 	free(host->origin);
@@ -293,6 +295,15 @@ static void put_easy(struct bs_loop *l, CURL *easy, bool failed)
 	l->pool[l->n_pool++] = easy;
 }
 
+/* What came of h since the last time. */
+static void tell_host(struct bs_http *h, uint64_t now)
+{
+	struct host *host = h->host;
+
+	bs_pace_host_brought(&host->pace, now, h->received - h->paced, host->running == 0);
+	h->paced = h->received;
+}
+
 /* Takes h off libcurl and out of the books, then tells its owner. */
 static void finish(struct bs_loop *l, struct bs_http *h)
 {
@@ -313,6 +324,7 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 	h->slist = NULL;
 	if (host) {
 		host->running--;
+		tell_host(h, bs_clock_ns());
 		l->n_running--;
 		if (h->lane != BS_LANE_DEMAND) {
 			host->others--;
@@ -339,7 +351,8 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	bs_list_remove(&h->link);
 	bs_list_append(&l->running, &h->link);
 	h->host = host;
-	host->running++;
+	if (host->running++ == 0)
+		bs_pace_host_begin(&host->pace, bs_clock_ns());
 	l->n_running++;
 	if (h->lane != BS_LANE_DEMAND) {
 		host->others++;
@@ -430,6 +443,20 @@ static uint64_t patience(const struct bs_loop *l, const struct bs_http *h)
 	return ns;
 }
 
+/* Its body comes, but too slowly to be waited for. */
+static bool is_slow(const struct bs_loop *l, struct bs_http *h, uint64_t now)
+{
+	const struct host *host = h->host;
+	bool limited = h->lane == BS_LANE_BACKGROUND && rate(l); /* by us */
+
+	if (h->received == 0 || h->paused) {
+		bs_pace_begin(&h->pace, now, h->received);
+		return false;
+	}
+	return bs_pace_stalled(&h->pace, limited ? NULL : &host->pace, now, patience(l, h),
+			       h->received, l->n_running);
+}
+
 /* Cancelled, resumed or stalled requests. */
 static bool look_after(struct bs_loop *l, uint64_t now)
 {
@@ -438,6 +465,7 @@ static bool look_after(struct bs_loop *l, uint64_t now)
 	bs_list_for_each(it, &l->running) {
 		struct bs_http *h = bs_list_entry(it, struct bs_http, link);
 
+		tell_host(h, now);
 		if (__atomic_exchange_n(&h->resumed, false, __ATOMIC_ACQUIRE) && h->paused) {
 			h->paused = false;
 			h->last_ns = now;
@@ -448,6 +476,8 @@ static bool look_after(struct bs_loop *l, uint64_t now)
 			bs_http_fail(h, -ECANCELED, "given up");
 		else if (h->connected && !h->paused && now > h->last_ns + patience(l, h))
 			bs_http_fail(h, -ETIMEDOUT, "no byte came for too long");
+		else if (is_slow(l, h, now))
+			bs_http_fail(h, -ETIMEDOUT, "hardly a byte came for too long");
 		else
 			continue;
 		finish(l, h);

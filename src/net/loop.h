@@ -25,8 +25,9 @@ struct bs_loop_options {
 	unsigned int
 		background_parallel; /* requests of the hot and background lanes at once, 0: 4 */
 	uint64_t connect_timeout_ns; /* 0: 10 s */
-	uint64_t stall_timeout_ns;   /* no byte for so long ends an attempt; 0: 15 s */
-	const char *user_agent;	     /* NULL: "bootseer/VERSION" */
+	uint64_t
+		stall_timeout_ns; /* no byte for so long, or too few (pace.h), ends an attempt; 0: 15 s */
+	const char *user_agent; /* NULL: "bootseer/VERSION" */
 };
 
 /* Starts the thread. Signals stay blocked in it. */

@@ -57,14 +57,8 @@ static int range_head(struct bs_call *c)
 		return -EBADMSG;
 	if (rg->off == 0 && c->http.length == rg->len)
 		return 0; /* the range is the blob */
-	if (range_end(rg) > WHOLE_MAX) {
-		struct bs_registry *r = rd->registry;
-
-		(void)pthread_mutex_lock(&r->lock);
-		r->no_ranges_until_ns = bs_clock_ns() + NO_RANGES_NS;
-		(void)pthread_mutex_unlock(&r->lock);
+	if (range_end(rg) > WHOLE_MAX)
 		return -EOPNOTSUPP;
-	}
 	rd->skip = rg->off;
 	return 0;
 }
@@ -107,22 +101,39 @@ static void finish(struct reader *rd, int result, uint64_t retry_after_ns, const
 	(void)bs_repo_unref(&r->repo);
 }
 
+static int range_tail(struct bs_call *c)
+{
+	const struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
+
+	return rd->rg->got == rd->rg->len ? 0 : -EBADMSG;
+}
+
+static void range_strayed(struct bs_call *c)
+{
+	struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
+
+	bs_registry_strayed(rd->registry, &rd->rg->blob, c->shortcut);
+}
+
+static void note_no_ranges(struct bs_registry *r)
+{
+	(void)pthread_mutex_lock(&r->lock);
+	r->no_ranges_until_ns = bs_clock_ns() + NO_RANGES_NS;
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
 static void range_done(struct bs_call *c)
 {
 	struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
-	int result = c->result;
 	const char *text = c->text;
 
-	if (result == 0 && rd->rg->got != rd->rg->len) {
-		result = -EBADMSG;
-		text = "the answer is too short";
-	} else if (result == -EOPNOTSUPP && c->http.status == 200) {
+	if (c->result == -EOPNOTSUPP && c->http.status == 200) {
+		note_no_ranges(rd->registry);
 		text = "the server ignores Range";
 	}
-	if (result == 0)
-		bs_registry_landed(rd->registry, &rd->rg->blob,
-				   c->landed); /* NULL: no redirect, forget an older one */
-	finish(rd, result, c->retry_after_ns, text);
+	if (c->result == 0)
+		bs_registry_landed(rd->registry, &rd->rg->blob, c->landed);
+	finish(rd, c->result, c->retry_after_ns, text);
 }
 
 static bool knows_no_ranges(struct bs_registry *r, const struct bs_range *rg)
@@ -150,9 +161,13 @@ static int prepare(struct reader *rd)
 	rd->call.http.lane = rg->lane < BS_LANE_MAX ? rg->lane : BS_LANE_DEMAND;
 	rd->call.http.expected_bytes = rg->len;
 	rd->call.http.started_ns = &rg->started_ns;
-	rd->call.shortcut = bs_registry_landing(r, &rg->blob);
+	rd->call.http.fresh = rg->fresh;
+	rd->call.shortcut = rg->fresh ? NULL : bs_registry_landing(r, &rg->blob);
+	rd->call.strayed = range_strayed;
+	rd->call.rewinds = true;
 	rd->call.head = range_head;
 	rd->call.data = range_data;
+	rd->call.tail = range_tail;
 	rd->call.done = range_done;
 	return rc;
 }

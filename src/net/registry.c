@@ -67,7 +67,8 @@ int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exch
 			break;
 		}
 		rc = bs_call_run(&x->call, q->progress, q->cookie);
-		if (rc == 0 || q->once || !bs_retry_again(&retry, &x->call))
+		if (rc == 0 || q->once || (q->impatient && bs_repo_is_silence(rc)) ||
+		    !bs_retry_again(&retry, &x->call))
 			break;
 		bs_exchange_done(x);
 	}
@@ -167,6 +168,17 @@ void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const 
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
+void bs_registry_strayed(struct bs_registry *r, const struct bs_digest *d, const char *url)
+{
+	struct landing *l;
+
+	(void)pthread_mutex_lock(&r->lock);
+	l = find_landing(r, d);
+	if (l && bs_streq(l->url, url))
+		drop_landing(r, l);
+	(void)pthread_mutex_unlock(&r->lock);
+}
+
 /* --- manifests and tags ---------------------------------------------------------------------- */
 
 /* What the registry says that the bytes are must be what they are. */
@@ -188,7 +200,8 @@ int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_ma
 	struct bs_request q = { .method = "GET",
 				.scope = r->pull,
 				.headers = { ACCEPT_MANIFESTS },
-				.max = BS_MANIFEST_MAX };
+				.max = BS_MANIFEST_MAX,
+				.impatient = r->impatient };
 	struct bs_manifest m = { 0 };
 	struct bs_exchange x;
 	const char *type;
@@ -353,6 +366,7 @@ int bs_registry_open(const struct bs_registry_options *o, const char *host, cons
 	bs_list_init(&r->landings);
 	repo = &r->repo;
 	r->repo.name = bs_strf("docker://%s/%s", host, name);
+	r->impatient = o->impatient;
 	r->host = bs_strf("%s", host);
 	r->path = bs_strf("%s", name);
 	r->pull = bs_strf("repository:%s:pull", name);

@@ -18,8 +18,9 @@
 struct bs_registry {
 	struct bs_repo repo;
 	struct bs_session *session;
-	char *host, *path;	 /* path: the repository's name */
-	char *pull, *push;	 /* scopes */
+	char *host, *path; /* path: the repository's name */
+	char *pull, *push; /* scopes */
+	bool impatient;
 	pthread_mutex_t lock;	 /* guards the rest */
 	struct bs_list landings; /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
@@ -43,8 +44,9 @@ struct bs_request {
 	uint64_t fd_off, body_len;
 	bool has_body;
 	enum bs_lane lane;
-	size_t max; /* of the answer; 0: not wanted */
-	bool once;  /* do not repeat */
+	size_t max;	/* of the answer; 0: not wanted */
+	bool once;	/* do not repeat */
+	bool impatient; /* do not repeat after silence */
 	void (*progress)(void *cookie, uint64_t sent);
 	void *cookie;
 };
@@ -69,8 +71,10 @@ int bs_registry_fail(struct bs_registry *r, struct bs_error *err, int code, cons
 /* --- where redirects of blobs led ------------------------------------------------------------- */
 
 char *bs_registry_landing(struct bs_registry *r, const struct bs_digest *d); /* malloc'ed or NULL */
-/* url NULL: forget it. */
+/* A transfer ended well there. url NULL: no redirect led away, forget an older one. */
 void bs_registry_landed(struct bs_registry *r, const struct bs_digest *d, const char *url);
+/* url is of no use; a newer one is kept. */
+void bs_registry_strayed(struct bs_registry *r, const struct bs_digest *d, const char *url);
 
 /* --- the operations -------------------------------------------------------------------------- */
 

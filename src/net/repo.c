@@ -36,6 +36,26 @@ struct bs_repo *bs_repo_unref(struct bs_repo *r)
 	return NULL;
 }
 
+#define SILENT_NS (60 * BS_NS_PER_S)
+
+bool bs_repo_is_silence(int result)
+{
+	return result == -ETIMEDOUT || result == -EHOSTUNREACH;
+}
+
+int bs_repo_note(struct bs_repo *r, int result)
+{
+	const uint64_t until = bs_repo_is_silence(result) ? bs_clock_ns() + SILENT_NS : 0;
+
+	__atomic_store_n(&r->silent_until_ns, until, __ATOMIC_RELAXED);
+	return result;
+}
+
+bool bs_repo_was_silent(const struct bs_repo *r)
+{
+	return bs_clock_ns() < __atomic_load_n(&r->silent_until_ns, __ATOMIC_RELAXED);
+}
+
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
 			 struct bs_error *err)
 {

@@ -50,6 +50,7 @@ struct bs_range {
 	size_t len; /* > 0 */
 	void *buf;  /* len bytes */
 	enum bs_lane lane;
+	bool fresh; /* an answer was no good: no remembered way to the blob, no kept connection */
 	void (*done)(struct bs_range *rg);
 	void *cookie;
 	/* set before done */
@@ -93,13 +94,23 @@ struct bs_repo_ops {
 /* What implementations embed as their first member. */
 struct bs_repo {
 	const struct bs_repo_ops *ops;
-	unsigned int refs; /* atomic */
-	char *name;	   /* for messages: "docker://HOST/REPO", "oci:DIR" */
+	unsigned int refs;	  /* atomic */
+	char *name;		  /* for messages: "docker://HOST/REPO", "oci:DIR" */
+	uint64_t silent_until_ns; /* atomic */
 };
 
 struct bs_repo *bs_repo_ref(struct bs_repo *r);
 struct bs_repo *bs_repo_unref(struct bs_repo *r);
 DEFINE_BS_AUTO(repo, struct bs_repo, bs_repo_unref)
+
+/*
+ * For who has several places to ask: one that hangs must not cost each request its time.
+ * note takes what a request came to, and returns it; after silence (-ETIMEDOUT,
+ * -EHOSTUNREACH) was_silent says for a minute that others should be asked before.
+ */
+int bs_repo_note(struct bs_repo *r, int result);
+bool bs_repo_was_silent(const struct bs_repo *r);
+bool bs_repo_is_silence(int result);
 
 /* ref: a tag, or "sha256:…" (then the bytes are checked against it). */
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
@@ -153,9 +164,22 @@ int bs_repo_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
 
 /* --- the implementations' constructors ----------------------------------------------------- */
 
-/* An OCI layout (image-spec, image-layout.md). create: make what is missing. dirfd is duplicated. */
+/*
+ * An OCI layout (image-spec, image-layout.md), all of it beneath dirfd, which is
+ * duplicated. create: make what is missing.
+ */
 int bs_layout_open(int dirfd, const char *shown_name, bool create, struct bs_repo **ret,
 		   struct bs_error *err);
+
+/*
+ * The directory of a layout's path may be replaced by another while the layout is open. fn
+ * opens what the path names now (a descriptor or -errno) and may block; it is asked when
+ * something is not there (a range: at most once a second), on the thread that looks for it,
+ * and not when something is put. free_cookie is called at the layout's end. Before the repository
+ * is shared.
+ */
+void bs_layout_follow(struct bs_repo *r, int (*fn)(void *cookie), void *cookie,
+		      void (*free_cookie)(void *cookie));
 
 /* User name and secret for a host; both malloc'ed. -ENOENT: anonymous. An empty user: secret is an identity token. */
 typedef int bs_credential_fn(void *cookie, const char *host, char **ret_user, char **ret_secret,
@@ -169,6 +193,8 @@ struct bs_registry_options {
 	const char *proxy;	       /* NULL: as the environment says (libcurl) */
 	bs_credential_fn *credentials; /* may be NULL; asked again when the server refuses */
 	void *credentials_cookie;
+	/* Whoever asks knows other places: a silent server is not asked for a manifest again. */
+	bool impatient;
 };
 
 /* host "HOST[:PORT]", name "a/b". "docker.io" is asked at registry-1.docker.io, as docker does. */

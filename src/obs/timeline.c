@@ -28,6 +28,7 @@ const struct bs_span_name bs_timeline_names[BS_SPAN_MAX] = {
 	[BS_SPAN_CREATE] = { "create", "bootseer's part of create, until the runtime is started" },
 	[BS_SPAN_CONFIG] = { "config", "config.json and the marker read and judged" },
 	[BS_SPAN_DAEMON_START] = { "daemon-start", "bootseerd started" },
+	[BS_SPAN_RESOLVE] = { "resolve", "a tag asked for (text: the digest that it means)" },
 	[BS_SPAN_ACQUIRE] = { "acquire", "the image's mount asked for and handed over" },
 	[BS_SPAN_PREPARE] = { "prepare", "manifest, tree and table there, metadata written" },
 	[BS_SPAN_MANIFEST] = { "manifest", "the artifact's manifest found and fetched" },

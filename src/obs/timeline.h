@@ -23,6 +23,7 @@ enum bs_span {
 	BS_SPAN_CREATE,	      /* the shim's whole create, until runc is exec'ed */
 	BS_SPAN_CONFIG,	      /* reading and judging config.json and the marker */
 	BS_SPAN_DAEMON_START, /* starting bootseerd */
+	BS_SPAN_RESOLVE,      /* a tag asked for; text: the digest that it means */
 	BS_SPAN_ACQUIRE,      /* until the image's mount was handed over */
 	BS_SPAN_PREPARE,      /* worker: manifest, tree and table there, metadata written */
 	BS_SPAN_MANIFEST,

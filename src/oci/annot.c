@@ -11,10 +11,11 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "oci/workload.h"
 
-enum type { REFERENCE, FALLBACK, OUTPUT, TYPE_MAX };
+enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, OUTPUT, TYPE_MAX };
 
-static const char *const type_names[] = { "reference", "fallback", "output" };
+static const char *const type_names[] = { "reference", "fallback", "workload", "yes-no", "output" };
 _Static_assert(BS_ARRAY_LEN(type_names) == TYPE_MAX, "a name each");
 
 static const struct {
@@ -28,6 +29,10 @@ static const struct {
 	  "the converted image to serve" },
 	{ BS_ANNOT_PREFIX "fallback", FALLBACK, offsetof(struct bs_annot, fallback), "",
 	  "what to do where it cannot be served lazily" },
+	{ BS_ANNOT_PREFIX "workload", WORKLOAD, offsetof(struct bs_annot, workload), "",
+	  "the name under which its hot pack is kept" },
+	{ BS_ANNOT_PREFIX "record", YES_NO, offsetof(struct bs_annot, record), "",
+	  "whether a start without a hot pack is recorded" },
 	{ BS_ANNOT_SERVED, OUTPUT, 0, "", "set by bootseer: the digest of the image served" },
 	/* podman gives a container the annotations of its image's manifest */
 	{ BS_ANNOT_PREFIX "artifact.digest", OUTPUT, 0, "", "of a stub: the converted image" },
@@ -61,6 +66,20 @@ static int take(size_t row, const struct bs_json *value, struct bs_annot *ret, s
 	case REFERENCE:
 		if (!text[0])
 			return bs_fail(err, -EINVAL, "annotation '%s' is empty", table[row].key);
+		break;
+	case WORKLOAD:
+		if (!bs_workload_ok(text))
+			return bs_fail(
+				err, -EINVAL,
+				"annotation '%s' is '%.64s', but must be 1 to %u of letters, "
+				"digits and . _ : / @ + -",
+				table[row].key, text, BS_WORKLOAD_MAX);
+		break;
+	case YES_NO:
+		if (!bs_streq(text, "yes") && !bs_streq(text, "no"))
+			return bs_fail(err, -EINVAL,
+				       "annotation '%s' is '%.64s', but must be yes or no",
+				       table[row].key, text);
 		break;
 	case TYPE_MAX:
 		break;

@@ -27,6 +27,8 @@ bool bs_annot_row(unsigned int i, struct bs_annot_row *ret);
 struct bs_annot {
 	const char *image;    /* NULL: not given */
 	const char *fallback; /* "unpack", "fail" or NULL */
+	const char *workload; /* NULL: not given */
+	const char *record;   /* "yes", "no" or NULL */
 };
 
 /*

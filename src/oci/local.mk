@@ -6,5 +6,6 @@ src_oci_liboci_a_SOURCES = \
 	%D%/edit.c %D%/edit.h \
 	%D%/look.c %D%/look.h \
 	%D%/ref.c %D%/ref.h \
-	%D%/state.c %D%/state.h
+	%D%/state.c %D%/state.h \
+	%D%/workload.c %D%/workload.h
 OCI_LIBS = src/oci/liboci.a $(BASE_LIBS)

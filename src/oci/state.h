@@ -27,7 +27,7 @@ struct bs_state {
 	enum bs_state_kind kind;
 	char *id, *root;       /* of the runtime */
 	char *bundle, *rootfs; /* absolute, resolved */
-	char *digest;	       /* the image's; "" while only a tag is known */
+	char *digest;	       /* the image's */
 	char *lease;	       /* bootseerd's name for us; "": none */
 	char *upper, *work;    /* NULL: none */
 	struct bs_strv layers; /* paths, topmost first; ours as "bootseer:DIGEST" */

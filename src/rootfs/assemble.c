@@ -39,6 +39,7 @@ struct bs_rootfs {
 	struct bs_strv options; /* of the new overlay */
 	char *beside;		/* OVER: the directory of upper and work; NULL: none */
 	bool readonly;		/* OVER: it can be done without */
+	char *source;		/* of the new overlay */
 	bool swapped;
 };
 
@@ -49,6 +50,7 @@ struct bs_rootfs *bs_rootfs_free(struct bs_rootfs *r)
 	free(r->path);
 	free(r->run_dir);
 	free(r->beside);
+	free(r->source);
 	bs_mountinfo_done(&r->mount);
 	bs_overlay_done(&r->old);
 	bs_layers_done(&r->layers);
@@ -180,6 +182,16 @@ int bs_rootfs_plan(const struct bs_rootfs_request *q, struct bs_rootfs **ret, st
 		return result;
 	*ret = bs_take(&r);
 	return 0;
+}
+
+const char *bs_rootfs_image(const struct bs_rootfs *r)
+{
+	const char *digest;
+
+	if (!r->in_place)
+		return NULL;
+	digest = bs_str_after(r->mount.source, BS_ROOTFS_SOURCE);
+	return digest ? digest : bs_str_after(r->mount.source, BS_ROOTFS_SOURCE_OVER);
 }
 
 static int copy_text(char **to, const char *from)
@@ -318,10 +330,19 @@ static int open_dir(int dirfd, const char *name, mode_t mode, bool *ret_new, int
 /* Makes upper and work beside the rootfs, or takes those of an earlier start. */
 static int open_beside(struct bs_rootfs *r, int image, struct bs_error *err)
 {
-	bs_autofd int dir = bs_mkdir_open(AT_FDCWD, r->beside, 0700);
+	const char *name = strrchr(r->beside, '/') + 1;
+	bs_autofree char *parent_path = strndup(r->beside, (size_t)(name - r->beside));
+	bs_autofd int parent = -EBADF, dir = -EBADF;
 	bool is_new = false, unused;
-	int result = dir < 0 ? dir : open_dir(dir, "upper", 0755, &is_new, &r->layers.upper.fd);
+	int result = -ENOMEM;
 
+	/* what lies beside a rootfs may be anybody's: a link there is not followed */
+	if (parent_path)
+		parent = open(parent_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (parent_path)
+		result = parent < 0 ? -errno : open_dir(parent, name, 0700, &unused, &dir);
+	if (result == 0)
+		result = open_dir(dir, "upper", 0755, &is_new, &r->layers.upper.fd);
 	if (result == 0)
 		result = open_dir(dir, "work", 0700, &unused, &r->layers.work.fd);
 	if (result == 0)
@@ -331,6 +352,11 @@ static int open_beside(struct bs_rootfs *r, int image, struct bs_error *err)
 	/* nobody needs it but the runtime, for mountpoints that the image may have */
 	if (r->readonly)
 		return 0;
+	if (result == -ENOTDIR || result == -ELOOP)
+		return bs_fail(err, result,
+			       "'%s', for what the container writes, is there already and is no "
+			       "directory, or holds something else; remove it",
+			       r->beside);
 	return bs_fail_errno(err, result, "make '%s' for what the container writes", r->beside);
 }
 
@@ -379,7 +405,7 @@ static int build_and_exchange(struct bs_rootfs *r, const int *ours, struct bs_er
 	bs_autofree struct bs_layer *lowers = arrange(r, ours[0], ours[1], &n);
 	int result = r->beside ? open_beside(r, ours[0], err) : 0;
 	const struct bs_overlay_spec spec = {
-		.source = r->kind == BS_STATE_OVER ? BS_ROOTFS_SOURCE_OVER : BS_ROOTFS_SOURCE,
+		.source = r->source,
 		.lowers = lowers,
 		.n_lowers = n,
 		.upper = r->layers.upper,
@@ -435,7 +461,8 @@ static void unplace(char *dir)
 	free(dir);
 }
 
-int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *err)
+int bs_rootfs_swap(struct bs_rootfs *r, const char *digest, int image, int deps,
+		   struct bs_error *err)
 {
 	int ours[2] = { image, deps }, copies[2] = { -EBADF, -EBADF };
 	char *dirs[2] = { NULL, NULL };
@@ -443,6 +470,11 @@ int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *er
 
 	if (r->in_place)
 		return 0;
+	r->source = bs_strf("%s%s",
+			    r->kind == BS_STATE_OVER ? BS_ROOTFS_SOURCE_OVER : BS_ROOTFS_SOURCE,
+			    digest);
+	if (!r->source)
+		return bs_fail(err, -ENOMEM, "assemble '%s': out of memory", r->path);
 	for (int i = 0; result == 0 && i < 2; i++) {
 		if (ours[i] < 0 || bs_overlay_takes(ours[i], r->layers.lowers[r->stub].fd))
 			continue;

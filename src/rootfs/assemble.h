@@ -49,11 +49,15 @@ DEFINE_BS_AUTO(rootfs, struct bs_rootfs, bs_rootfs_free)
 int bs_rootfs_describe(const struct bs_rootfs *r, const char *image, const char *deps,
 		       struct bs_state *s, struct bs_error *err);
 
+/* The digest of the image in an overlay of ours that an engine kept; NULL: there is none. */
+const char *bs_rootfs_image(const struct bs_rootfs *r);
+
 /*
- * image, deps (-EBADF: none): mounts or directories, borrowed. A detached mount must be
+ * digest: the image's. image, deps (-EBADF: none): mounts or directories, borrowed. A detached mount must be
  * the caller's alone: it is attached and unmounted when it comes from another namespace.
  */
-int bs_rootfs_swap(struct bs_rootfs *r, int image, int deps, struct bs_error *err);
+int bs_rootfs_swap(struct bs_rootfs *r, const char *digest, int image, int deps,
+		   struct bs_error *err);
 
 /* After a swap: everything as it was before. */
 int bs_rootfs_undo(struct bs_rootfs *r, struct bs_error *err);

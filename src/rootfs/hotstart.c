@@ -4,19 +4,12 @@
 
 #include "rootfs/hotstart.h"
 
-#include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -24,63 +17,24 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/jsonw.h"
-#include "base/list.h"
 #include "base/str.h"
 #include "cache/blob.h"
 #include "cache/fill.h"
 #include "cache/origin.h"
-#include "cache/stream.h"
 #include "hot/pack.h"
-#include "hot/profile.h"
-#include "hot/recording.h"
-#include "image/table.h"
 #include "net/repo.h"
-#include "rootfs/hotbuild.h"
+#include "rootfs/hotpriv.h"
 
-#define ID_LEN 40u
-
-/* A start's recording, from the first read until the pack is made. */
-struct recorded {
-	struct bs_list all;
-	struct bs_recorded pub;
-	char id[ID_LEN + 1];
-	char workload[BS_WORKLOAD_MAX + 1];
-	bool built; /* its pack, or it was given up */
-};
-
-/* A pack that is, or was, streamed. */
-struct streamed {
-	struct bs_list all;
-	struct bs_hotstart *of;
-	struct bs_cached *image;
-	struct bs_hot hot;
-	struct bs_pack *pack;
-	struct bs_timeline tl;
-	bool running;
-	struct bs_stream_result result;
-};
-
-struct bs_hotstart {
-	struct bs_hotstart_options o;
-	pthread_mutex_t lock; /* guards the lists and what is in them */
-	pthread_cond_t changed;
-	struct bs_list recorded, streamed;
-	_Atomic unsigned int n_recorded;
-	pthread_t builder;
-};
-
-static const char *id_of(const struct bs_digest *image, const char *workload, char id[ID_LEN + 1])
+const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
 {
 	char tag[BS_HOT_TAG_LEN];
 
-	(void)snprintf(id, ID_LEN + 1, "%s",
+	(void)snprintf(id, HOT_ID_LEN + 1, "%s",
 		       bs_hot_tag(image, workload, tag) + strlen(BS_HOT_TAG_PREFIX));
 	return id;
 }
 
-static void tell(struct bs_hotstart *hs, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-static void tell(struct bs_hotstart *hs, const char *fmt, ...)
+void bs_hotstart_tell(struct bs_hotstart *hs, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -93,26 +47,19 @@ static void tell(struct bs_hotstart *hs, const char *fmt, ...)
 	hs->o.event(hs->o.cookie, text);
 }
 
+bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what)
+{
+	bs_autofree char *name = bs_strf("hot-%s.%s", id, what);
+
+	return name && faccessat(bs_cached_dirfd(image), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
 
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
 {
 	(void)bs_repo_unref(p->repo);
 	*p = (struct bs_hotstart_plan){ 0 };
-}
-
-static bool is_recording(struct bs_hotstart *hs, const char *id)
-{
-	bool found = false;
-
-	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->recorded) {
-		const struct recorded *r = bs_list_entry(it, struct recorded, all);
-
-		found |= bs_streq(r->id, id) && r->pub.recording && !r->built;
-	}
-	(void)pthread_mutex_unlock(&hs->lock);
-	return found;
 }
 
 static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
@@ -129,13 +76,6 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 	}
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
-}
-
-static bool has_file(const struct bs_cached *image, const char *id, const char *what)
-{
-	bs_autofree char *name = bs_strf("hot-%s.%s", id, what);
-
-	return name && faccessat(bs_cached_dirfd(image), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* What an earlier start found or made; -ENOENT: nothing. */
@@ -175,8 +115,8 @@ static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		return 0;
 	p->repo = bs_repo_unref(p->repo);
 	if (r != -ENOENT)
-		tell(hs, "hot pack of %s at '%s': %s", rq->workload, rq->sources[i],
-		     bs_error_text(&err));
+		bs_hotstart_tell(hs, "hot pack of %s at '%s': %s", rq->workload, rq->sources[i],
+				 bs_error_text(&err));
 	return r;
 }
 
@@ -199,19 +139,19 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		      struct bs_hotstart_plan *ret)
 {
 	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
-	char id[ID_LEN + 1];
+	char id[HOT_ID_LEN + 1];
 
 	*ret = (struct bs_hotstart_plan){ 0 };
-	(void)id_of(rq->image, rq->workload, id);
+	(void)bs_hot_id(rq->image, rq->workload, id);
 	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload) ||
-	    is_recording(hs, id))
+	    bs_hotstart_is_recording(hs, id))
 		return;
 	if (!image || find_kept(image, id, rq->workload, &ret->hot) < 0) {
 		find_at_sources(hs, rq, ret);
 		return;
 	}
 	/* made here: its frames are here too */
-	if (has_file(image, id, "pack"))
+	if (bs_hot_has_file(image, id, "pack"))
 		return;
 	for (size_t i = 0; i < rq->n_sources && !ret->stream; i++)
 		ret->stream = hs->o.open_source(hs->o.cookie, rq->sources[i], &ret->repo, NULL) ==
@@ -243,7 +183,7 @@ static void keep(const struct bs_cached *image, const char *id, const struct bs_
 	int dirfd = bs_cached_dirfd(image);
 	size_t len;
 
-	if (!name || !head_name || has_file(image, id, "json") ||
+	if (!name || !head_name || bs_hot_has_file(image, id, "json") ||
 	    bs_hot_write(hot, &text, &len, NULL) < 0 ||
 	    bs_atomicfile_write(dirfd, head_name, head, hot->head_len, 0600, false) < 0)
 		return;
@@ -281,7 +221,7 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
-	char text[128 + BS_WORKLOAD_MAX], id[ID_LEN + 1];
+	char text[128 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
 
 	(void)snprintf(text, sizeof(text), "%s: %u segments, %u were there%s", s->hot.workload,
 		       result->segments, result->local_segments,
@@ -291,13 +231,14 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)
-		forget(s->image, id_of(&s->hot.image.digest, s->hot.workload, id));
+		forget(s->image, bs_hot_id(&s->hot.image.digest, s->hot.workload, id));
 	if (result->error == -EBADMSG)
-		tell(hs, "the hot pack of workload '%s' has wrong bytes: not used any more",
-		     s->hot.workload);
+		bs_hotstart_tell(hs,
+				 "the hot pack of workload '%s' has wrong bytes: not used any more",
+				 s->hot.workload);
 	else if (result->error)
-		tell(hs, "the hot pack of workload '%s' did not come whole: %s", s->hot.workload,
-		     strerror(-result->error));
+		bs_hotstart_tell(hs, "the hot pack of workload '%s' did not come whole: %s",
+				 s->hot.workload, strerror(-result->error));
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, false);
 	(void)pthread_mutex_lock(&hs->lock);
 	s->result = *result;
@@ -367,9 +308,8 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
 	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
-	struct bs_timeline none = BS_TIMELINE_NONE;
 	bs_autofree char *head = NULL;
-	char id[ID_LEN + 1];
+	char id[HOT_ID_LEN + 1];
 	int r;
 
 	if (!s)
@@ -379,7 +319,7 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	s->hot = p->hot;
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
-	(void)id_of(rq->image, rq->workload, id);
+	(void)bs_hot_id(rq->image, rq->workload, id);
 	/* while the image's parts come, on another thread */
 	s->image = bs_images_cached(hs->o.images, rq->image);
 	if (s->image)
@@ -389,10 +329,9 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		if (r < 0)
 			return r;
 	}
-	r = bs_images_prepare(hs->o.images, rq->image, rq->sources, rq->n_sources, rq->wait_ns,
-			      &none, &s->image, err);
-	if (r < 0)
-		return r;
+	s->image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
+	if (!s->image)
+		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
 	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
 			 &bs_cached_artifact(s->image)->table.digest, &s->pack, err);
 	if (r == 0 && s->pack->len != p->hot.pack.size)
@@ -407,312 +346,6 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		return r;
 	s = NULL; /* the list's now */
 	return 0;
-}
-
-/* --- recordings ------------------------------------------------------------------------------ */
-
-/* The node of a recording's file: as for images, its name's first digits. */
-static uint64_t node_of(const char *id)
-{
-	char digits[17];
-	uint64_t node;
-
-	(void)snprintf(digits, sizeof(digits), "%.16s", id);
-	node = strtoull(digits, NULL, 16);
-	return node < 2 ? node + 2 : node; /* 0 is no node, 1 the root */
-}
-
-static bool id_ok(const char *id)
-{
-	return strlen(id) == ID_LEN && strspn(id, "0123456789abcdef") == ID_LEN;
-}
-
-/* Lock held. */
-static struct recorded *find_recorded(struct bs_hotstart *hs, uint64_t node)
-{
-	bs_list_for_each(it, &hs->recorded) {
-		struct recorded *r = bs_list_entry(it, struct recorded, all);
-
-		if (r->pub.node == node)
-			return r;
-	}
-	return NULL;
-}
-
-static struct recorded *recorded_free(struct recorded *r)
-{
-	if (!r)
-		return NULL;
-	(void)bs_recording_free(r->pub.recording);
-	free(r);
-	return NULL;
-}
-DEFINE_BS_AUTO(recorded, struct recorded, recorded_free)
-
-/*
- * Opens (or goes on with) the recording and keeps it in the list; one there is stays.
- * begin: also when there is none yet.
- */
-static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id,
-			 const char *workload, bool begin, struct bs_error *err)
-{
-	bs_auto(recorded) struct recorded *r = calloc(1, sizeof(*r));
-	bs_autofree char *name = bs_strf("hot-%s.rec", id);
-	int rc;
-
-	if (!r || !name)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_list_init(&r->all);
-	(void)snprintf(r->id, sizeof(r->id), "%s", id);
-	(void)snprintf(r->workload, sizeof(r->workload), "%s", workload);
-	r->pub.image = image;
-	r->pub.node = node_of(id);
-	if (begin || has_file(image, id, "rec")) {
-		rc = bs_recording_open(bs_cached_dirfd(image), name,
-				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.window_ns,
-				       &r->pub.recording, err);
-		if (rc < 0)
-			return rc;
-	}
-	(void)pthread_mutex_lock(&hs->lock);
-	if (!find_recorded(hs, r->pub.node)) {
-		bs_list_append(&hs->recorded, &r->all);
-		atomic_fetch_add(&hs->n_recorded, 1);
-		r = NULL;
-		(void)pthread_cond_signal(&hs->changed);
-	}
-	(void)pthread_mutex_unlock(&hs->lock);
-	return 0;
-}
-
-int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
-		       struct bs_error *err)
-{
-	struct bs_timeline none = BS_TIMELINE_NONE;
-	char id[ID_LEN + 1], hex[BS_DIGEST_TEXT_LEN];
-	bs_autofree char *name = NULL;
-	struct bs_cached *image;
-	int r = bs_images_prepare(hs->o.images, rq->image, rq->sources, rq->n_sources, rq->wait_ns,
-				  &none, &image, err);
-
-	if (r < 0)
-		return r;
-	name = bs_strf("hot-%s.workload", id_of(rq->image, rq->workload, id));
-	if (!name)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload, strlen(rq->workload),
-				0600, false);
-	if (r < 0)
-		return bs_fail_errno(err, r, "write '%s' in the cache", name);
-	r = open_recorded(hs, image, id, rq->workload, true, err);
-	if (r < 0)
-		return r;
-	(void)snprintf(ret_file, BS_HOTSTART_FILE_LEN, "%.64s.%s", bs_digest_hex(rq->image, hex),
-		       id);
-	*ret = image;
-	return 0;
-}
-
-/* A recording that a worker before us began; it may be over, and the mount still there. */
-static int load_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id)
-{
-	bs_autofree char *name = bs_strf("hot-%s.workload", id), *workload = NULL;
-
-	if (!name ||
-	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_WORKLOAD_MAX, &workload,
-			    NULL) < 0 ||
-	    !bs_workload_ok(workload))
-		return -ENOENT;
-	return open_recorded(hs, image, id, workload, false, NULL);
-}
-
-static bool give_recorded(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
-{
-	struct recorded *r;
-
-	(void)pthread_mutex_lock(&hs->lock);
-	r = find_recorded(hs, node);
-	if (r)
-		*ret = r->pub;
-	(void)pthread_mutex_unlock(&hs->lock);
-	return r != NULL;
-}
-
-bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_recorded *ret)
-{
-	const char *dot = strchr(name, '.');
-	char hex[BS_DIGEST_TEXT_LEN];
-	struct bs_cached *image;
-
-	if (!dot || dot - name != 64 || !id_ok(dot + 1))
-		return false;
-	if (give_recorded(hs, node_of(dot + 1), ret))
-		return true;
-	(void)snprintf(hex, sizeof(hex), "%.64s", name);
-	image = bs_images_by_name(hs->o.images, hex);
-	return image && load_recorded(hs, image, dot + 1) == 0 &&
-	       give_recorded(hs, node_of(dot + 1), ret);
-}
-
-/* The recording's id in an image's entry, by its node. */
-static bool find_in_entry(struct bs_hotstart *hs, struct bs_cached *image, uint64_t node)
-{
-	int fd = openat(bs_cached_dirfd(image), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-	bool found = false;
-	struct dirent *de;
-
-	if (!d) {
-		(void)bs_close(fd);
-		return false;
-	}
-	while (!found && (de = readdir(d))) {
-		const char *rest = bs_str_after(de->d_name, "hot-");
-		char id[ID_LEN + 1];
-
-		if (!rest || strlen(rest) != ID_LEN + strlen(".workload") ||
-		    !bs_str_ends(rest, ".workload"))
-			continue;
-		(void)snprintf(id, sizeof(id), "%s", rest);
-		found = id_ok(id) && node_of(id) == node && load_recorded(hs, image, id) == 0;
-	}
-	(void)closedir(d);
-	return found;
-}
-
-bool bs_hotstart_known(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
-{
-	return atomic_load_explicit(&hs->n_recorded, memory_order_acquire) > 0 &&
-	       give_recorded(hs, node, ret);
-}
-
-bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
-{
-	struct dirent *de;
-	DIR *d;
-	int fd;
-
-	if (give_recorded(hs, node, ret))
-		return true;
-	fd = openat(bs_images_dirfd(hs->o.images), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!d) {
-		(void)bs_close(fd);
-		return false;
-	}
-	while ((de = readdir(d))) {
-		struct bs_cached *image = de->d_name[0] == '.'
-						  ? NULL
-						  : bs_images_by_name(hs->o.images, de->d_name);
-
-		if (image && find_in_entry(hs, image, node))
-			break;
-	}
-	(void)closedir(d);
-	return de && give_recorded(hs, node, ret);
-}
-
-/* --- the builder ------------------------------------------------------------------------------- */
-
-/* Where the image's data was last said to be. */
-static int sources_of(const struct bs_cached *image, struct bs_strv *ret)
-{
-	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(bs_cached_dirfd(image), "sources", O_NOFOLLOW, 65536, &text, NULL);
-
-	return r < 0 ? r : bs_strv_split(ret, text, "\n");
-}
-
-/* At the first source that takes it. */
-static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b)
-{
-	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
-	bs_autostrv sources = { 0 };
-
-	(void)sources_of(r->pub.image, &sources);
-	for (size_t i = 0; i < sources.n; i++) {
-		bs_auto(repo) struct bs_repo *repo = NULL;
-		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
-
-		if (rc == 0)
-			rc = bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd,
-					    false, &err);
-		if (rc == 0 || rc == -EEXIST) {
-			tell(hs, "hot pack of workload '%s' (%" PRIu64 " KiB): %s at '%s'",
-			     r->workload, b->hot.pack.size >> 10,
-			     rc == 0 ? "published" : "another node was first", sources.v[i]);
-			return;
-		}
-		if (i == 0)
-			first = err;
-	}
-	tell(hs,
-	     "hot pack of workload '%s' stays on this node: %s (give the node's credentials "
-	     "the right to push, or set publish = no; 'bootseerctl hot push' does it by hand)",
-	     r->workload, sources.n ? bs_error_text(&first) : "no source is known");
-}
-
-static void build(struct bs_hotstart *hs, const struct recorded *r)
-{
-	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
-	struct bs_error err = BS_ERROR_INIT;
-	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id);
-	int dirfd = bs_cached_dirfd(r->pub.image);
-	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->pub.recording, r->workload, &b,
-				  &err);
-
-	if (rc == 0)
-		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
-	if (rc < 0)
-		tell(hs, "no hot pack of workload '%s': %s", r->workload, bs_error_text(&err));
-	else if (hs->o.publish)
-		publish(hs, r, &b);
-	if (rec)
-		(void)unlinkat(dirfd, rec, 0);
-}
-
-/* One that is over and not built yet; else *ret_next_ns: when to look again. Lock held. */
-static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
-{
-	*ret_next_ns = UINT64_MAX;
-	bs_list_for_each(it, &hs->recorded) {
-		struct recorded *r = bs_list_entry(it, struct recorded, all);
-
-		if (!r->pub.recording || r->built)
-			continue;
-		if (bs_recording_over(r->pub.recording))
-			return r;
-		*ret_next_ns = BS_NS_PER_S;
-	}
-	return NULL;
-}
-
-/* A thread of its own, behind all others: nobody waits for a pack. */
-static void *builder_main(void *arg)
-{
-	struct bs_hotstart *hs = arg;
-
-	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
-	(void)pthread_mutex_lock(&hs->lock);
-	for (;;) {
-		uint64_t next_ns;
-		struct recorded *r = next_over(hs, &next_ns);
-
-		if (r) {
-			(void)pthread_mutex_unlock(&hs->lock);
-			build(hs, r); /* stays in the list as long as the process */
-			(void)pthread_mutex_lock(&hs->lock);
-			r->built = true;
-		} else if (next_ns == UINT64_MAX) {
-			(void)pthread_cond_wait(&hs->changed, &hs->lock);
-		} else {
-			(void)pthread_mutex_unlock(&hs->lock);
-			(void)poll(NULL, 0, (int)(next_ns / BS_NS_PER_MS));
-			(void)pthread_mutex_lock(&hs->lock);
-		}
-	}
-	return NULL;
 }
 
 /* --- status and life ------------------------------------------------------------------------------ */
@@ -774,10 +407,10 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	(void)pthread_cond_init(&hs->changed, NULL);
 	bs_list_init(&hs->recorded);
 	bs_list_init(&hs->streamed);
-	r = pthread_create(&hs->builder, NULL, builder_main, hs);
-	if (r != 0) {
+	r = bs_hotstart_start_builder(hs, err);
+	if (r < 0) {
 		free(hs);
-		return bs_fail_errno(err, -r, "start the builder of hot packs");
+		return r;
 	}
 	*ret = hs;
 	return 0;

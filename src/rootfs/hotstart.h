@@ -34,6 +34,7 @@
 #include "hot/store.h"
 #include "obs/timeline.h"
 #include "rootfs/images.h"
+#include "rootfs/rounds.h"
 
 struct bs_error;
 struct bs_fill;
@@ -81,12 +82,12 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		      struct bs_hotstart_plan *ret);
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
-/* Starts the stream; blocks for its head and until the image is prepared. */
+/* Starts the stream; blocks for its head and until somebody has prepared the image. */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);
 
 /*
- * Begins a recording; blocks until the image is prepared. *ret_file: the name of the
+ * Begins a recording; blocks until somebody has prepared the image. *ret_file: the name of the
  * FUSE file to mount (BS_HOTSTART_FILE_LEN bytes).
  */
 #define BS_HOTSTART_FILE_LEN (64 + 1 + 40 + 1)

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,17 +27,13 @@
 #include "cache/fill.h"
 #include "cache/origin.h"
 #include "image/artifact.h"
-#include "image/erofs.h"
 #include "image/frames.h"
 #include "image/table.h"
 #include "image/tree.h"
 #include "net/repo.h"
+#include "rootfs/entry.h"
 
-#define METADATA "meta-1.erofs"
-#define TREE_DATA_MAX (1u << 30) /* compressed tree */
-#define TABLE_DATA_MAX (512u << 20)
 #define SOURCES_MAX 65536u
-#define PAUSE_NS (500 * BS_NS_PER_MS) /* between rounds over the sources */
 
 struct image {
 	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
@@ -66,6 +61,7 @@ struct bs_images {
 	struct bs_images_options o;
 	pthread_mutex_t lock; /* guards by_digest */
 	struct bs_map by_digest;
+	pthread_cond_t loaded; /* one more in it */
 	/* order: loading, lock; none is held over the network */
 	pthread_mutex_t loading; /* held over the disk */
 	pthread_mutex_t telling; /* alone: sources and timeline of an image are set */
@@ -231,7 +227,7 @@ static int read_table(int dirfd, const struct bs_descriptor *d, struct bs_table 
 	bs_autofree char *bytes = NULL;
 	struct bs_digest is;
 	size_t len;
-	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len);
+	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, BS_ENTRY_TABLE_MAX, &bytes, &len);
 
 	if (r < 0)
 		return bs_fail_errno(err, r, "read cache file 'table'");
@@ -300,8 +296,8 @@ static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
 	i->tl = BS_TIMELINE_NONE;
 	i->pub.digest = *digest;
 	i->pub.node = node_of(digest);
-	if (faccessat(dirfd, METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return bs_fail_errno(err, -errno, "cache file '%s'", METADATA);
+	if (faccessat(dirfd, BS_ENTRY_METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return bs_fail_errno(err, -errno, "cache file '%s'", BS_ENTRY_METADATA);
 	if ((r = read_manifest(dirfd, digest, &i->artifact, &i->manifest_len, err)) < 0 ||
 	    (r = read_table(dirfd, &i->artifact.table, &i->table, err)) < 0)
 		return r;
@@ -346,6 +342,7 @@ static int load_and_keep(struct bs_images *im, const struct bs_digest *d, struct
 	read_sources(i);
 	(void)pthread_mutex_lock(&im->lock);
 	r = bs_map_put(&im->by_digest, i->pub.digest.b, sizeof(i->pub.digest.b), i);
+	(void)pthread_cond_broadcast(&im->loaded);
 	(void)pthread_mutex_unlock(&im->lock);
 	if (r < 0) {
 		(void)image_free(i);
@@ -376,6 +373,29 @@ struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest 
 	if (i)
 		return &i->pub;
 	return get(im, digest, &i, NULL) < 0 ? NULL : &i->pub;
+}
+
+struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
+				  uint64_t deadline_ns)
+{
+	struct bs_cached *found = bs_images_cached(im, digest);
+	uint64_t now = bs_clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+	struct timespec until;
+	int r = 0;
+
+	/* conditions know no CLOCK_BOOTTIME */
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	left += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(left / BS_NS_PER_S);
+	until.tv_nsec = (long)(left % BS_NS_PER_S);
+	(void)pthread_mutex_lock(&im->lock);
+	while (!found && r == 0) {
+		found = bs_map_get(&im->by_digest, digest->b, sizeof(digest->b));
+		if (!found)
+			r = pthread_cond_clockwait(&im->loaded, &im->lock, CLOCK_MONOTONIC, &until);
+	}
+	(void)pthread_mutex_unlock(&im->lock);
+	return found;
 }
 
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
@@ -439,7 +459,7 @@ static int open_file(struct bs_cached *i, const char *name)
 
 int bs_cached_open_metadata(struct bs_cached *i)
 {
-	return open_file(i, METADATA);
+	return open_file(i, BS_ENTRY_METADATA);
 }
 
 int bs_cached_open_tree(struct bs_cached *i)
@@ -447,184 +467,25 @@ int bs_cached_open_tree(struct bs_cached *i)
 	return open_file(i, "tree");
 }
 
-/* --- preparing
- * ------------------------------------------------------------------------------------ */
+/* --- preparing ----------------------------------------------------------------------------------- */
 
-/* What one source must give before anything can be mounted. */
-struct parts {
-	struct bs_manifest manifest;
-	struct bs_artifact artifact;
-	char *table;
+struct entry {
+	struct bs_images *im;
+	const struct bs_digest *digest;
+	struct bs_timeline *tl;
+	struct image **ret;
 };
 
-static void parts_done(struct parts *p)
+static int try_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
 {
-	bs_manifest_done(&p->manifest);
-	free(p->table);
-}
-
-static int write_metadata(int dirfd, const struct bs_tree *tree, struct bs_timeline *tl,
-			  struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-	bs_autofd int fd = bs_atomicfile_open(dirfd, 0600);
-	uint64_t bytes;
+	const struct entry *e = cookie;
 	int r;
 
-	if (fd < 0)
-		return bs_fail_errno(err, fd, "make the metadata file in the cache");
-	r = bs_erofs_write(tree, fd, &bytes, err);
-	if (r < 0)
-		return bs_error_context(err, "write EROFS metadata");
-	r = bs_atomicfile_publish(fd, dirfd, METADATA, true);
-	if (r < 0)
-		return bs_fail_errno(err, r, "publish '%s' in the cache", METADATA);
-	bs_timeline_span(tl, BS_SPAN_METADATA, start, bytes, NULL);
-	return 0;
-}
-
-static int publish(int dirfd, const char *name, const void *bytes, size_t len, struct bs_error *err)
-{
-	int r = bs_atomicfile_write(dirfd, name, bytes, len, 0600, true);
-
-	return r < 0 ? bs_fail_errno(err, r, "write cache file '%s'", name) : 0;
-}
-
-static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
-			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-	bs_auto(tree) struct bs_tree *tree = NULL;
-	bs_autofree char *bytes = NULL;
-	int r = bs_repo_get_blob_mem(repo, &a->tree.digest, a->tree.size, TREE_DATA_MAX, &bytes,
-				     err);
-
-	if (r < 0)
-		return bs_error_context(err, "tree");
-	r = bs_tree_read(bytes, a->tree.size, &tree, err);
-	if (r < 0)
-		return bs_error_context(err, "tree");
-	if (tree->blob_blocks != blob_blocks)
-		return bs_fail(err, -EBADMSG, "tree and table speak of blobs of different sizes");
-	bs_timeline_span(tl, BS_SPAN_TREE, start, a->tree.size, NULL);
-	r = publish(dirfd, "tree", bytes, a->tree.size, err);
-	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
-}
-
-static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
-		     struct bs_table **ret_table, struct bs_timeline *tl, struct bs_error *err)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-	uint64_t start = bs_clock_ns();
-	int r = bs_repo_get_manifest(repo, bs_digest_text(digest, text), &p->manifest, err);
-
-	if (r < 0)
-		return r;
-	r = bs_artifact_parse(&p->manifest, &p->artifact, err);
-	if (r < 0)
-		return r;
-	bs_timeline_span(tl, BS_SPAN_MANIFEST, start, p->manifest.len, repo->name);
-	start = bs_clock_ns();
-	r = bs_repo_get_blob_mem(repo, &p->artifact.table.digest, p->artifact.table.size,
-				 TABLE_DATA_MAX, &p->table, err);
-	if (r < 0)
-		return bs_error_context(err, "frame table");
-	r = bs_table_read(p->table, p->artifact.table.size, ret_table, err);
-	if (r < 0)
-		return bs_error_context(err, "frame table");
-	if ((*ret_table)->data_len != p->artifact.data.size)
-		return bs_fail(err, -EBADMSG,
-			       "frame table and manifest speak of data of different sizes");
-	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
-	return 0;
-}
-
-static int fetch_entry(struct bs_images *im, const struct bs_digest *digest, struct bs_repo *repo,
-		       struct bs_timeline *tl, struct bs_error *err)
-{
-	__attribute__((cleanup(parts_done))) struct parts p = { 0 };
-	bs_auto(table) struct bs_table *table = NULL;
-	char hex[BS_DIGEST_TEXT_LEN];
-	bs_autofd int dirfd = -EBADF;
-	int r = get_parts(repo, digest, &p, &table, tl, err);
-
-	if (r < 0)
-		return r;
-	dirfd = bs_mkdir_open(im->o.dirfd, bs_digest_hex(digest, hex), 0700);
-	if (dirfd == -ENOENT)
-		return bs_fail(err, -EROFS,
-			       "the cache directory was removed while bootseerd runs; 'bootseerctl "
-			       "upgrade' makes it anew");
-	if (dirfd < 0)
-		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
-	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||
-	    (r = publish(dirfd, "table", p.table, p.artifact.table.size, err)) < 0)
-		return r;
-	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
-}
-
-/* Waiting will not change these: absent, forbidden, not what it should be, no room for it. */
-static bool is_final(int r)
-{
-	return r == -ENOENT || r == -EACCES || r == -EPERM || r == -EBADMSG || r == -EINVAL ||
-	       r == -EPROTONOSUPPORT || r == -EFBIG || r == -ENOSPC || r == -EROFS;
-}
-
-/* One source after the other; *ret_final: none of them is worth another try. */
-static int fetch_round(struct bs_images *im, const struct bs_digest *digest,
-		       const char *const *sources, size_t n, struct bs_timeline *tl,
-		       bool *ret_final, struct image **ret, struct bs_error *err)
-{
-	int result = bs_fail(err, -ENOENT, "no source is known");
-
-	*ret_final = true;
-	for (size_t i = 0; i < n; i++) {
-		bs_auto(repo) struct bs_repo *repo = NULL;
-		struct bs_error e = BS_ERROR_INIT;
-		int r;
-
-		/* another, who asks elsewhere, may have been faster */
-		if (get(im, digest, ret, NULL) == 0)
-			return 0;
-		r = im->o.open_source(im->o.cookie, sources[i], &repo, &e);
-		if (r == 0)
-			r = fetch_entry(im, digest, repo, tl, &e);
-		if (r == 0)
-			return get(im, digest, ret, err);
-		(void)bs_error_context(&e, "source '%s'", sources[i]);
-		/* the one that may come back is the one to tell of */
-		if (*ret_final) {
-			*err = e;
-			result = r;
-		}
-		*ret_final = *ret_final && is_final(r);
-	}
-	return result;
-}
-
-/* Round and round, until a source gave everything or time is up. */
-static int fetch_any(struct bs_images *im, const struct bs_digest *digest,
-		     const char *const *sources, size_t n, uint64_t deadline,
-		     struct bs_timeline *tl, struct image **ret, struct bs_error *err)
-{
-	const uint64_t start = bs_clock_ns();
-
-	for (;;) {
-		bool final;
-		int r = fetch_round(im, digest, sources, n, tl, &final, ret, err);
-
-		if (r == 0 || final)
-			return r;
-		if (bs_clock_ns() + PAUSE_NS >= deadline) {
-			(void)bs_error_context(err,
-					       "given up after %" PRIu64
-					       " s (start_wait, mirrors and stores are set in "
-					       "bootseer.conf)",
-					       (bs_clock_ns() - start) / BS_NS_PER_S);
-			return r;
-		}
-		(void)poll(NULL, 0, (int)(PAUSE_NS / BS_NS_PER_MS));
-	}
+	/* another, who asks elsewhere, may have been faster */
+	if (get(e->im, e->digest, e->ret, NULL) == 0)
+		return 0;
+	r = bs_entry_fetch(e->im->o.dirfd, e->digest, repo, e->tl, err);
+	return r < 0 ? r : get(e->im, e->digest, e->ret, err);
 }
 
 /*
@@ -660,12 +521,14 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 		      struct bs_timeline *tl, struct bs_cached **ret, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
+	const struct bs_rounds rounds = { im->o.open_source, im->o.cookie, sources, n,
+					  start + wait_ns };
 	struct image *i;
+	struct entry e = { im, digest, tl, &i };
 	int r = get(im, digest, &i, err);
 
-	/* two that fetch one image publish the same bytes, each file whole: no harm is done */
 	if (r < 0)
-		r = fetch_any(im, digest, sources, n, start + wait_ns, tl, &i, err);
+		r = bs_rounds_run(&rounds, try_source, &e, err);
 	if (r == 0) {
 		(void)pthread_mutex_lock(&im->telling);
 		if (n > 0)
@@ -682,8 +545,7 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 	return r;
 }
 
-/* --- completion, marks and status
- * ------------------------------------------------------------------- */
+/* --- completion, marks and status --------------------------------------------------------- */
 
 static void completed(void *cookie, int result)
 {
@@ -796,6 +658,7 @@ int bs_images_new(const struct bs_images_options *o, struct bs_images **ret, str
 		return bs_fail_errno(err, -EBADF, "keep the cache directory");
 	}
 	(void)pthread_mutex_init(&im->lock, NULL);
+	(void)pthread_cond_init(&im->loaded, NULL);
 	(void)pthread_mutex_init(&im->loading, NULL);
 	(void)pthread_mutex_init(&im->telling, NULL);
 	bs_map_init(&im->by_digest);

@@ -27,6 +27,7 @@
 #include "base/digest.h"
 #include "base/mem.h"
 #include "obs/timeline.h"
+#include "rootfs/rounds.h"
 
 struct bs_blob;
 struct bs_error;
@@ -35,10 +36,6 @@ struct bs_images;
 struct bs_jsonw;
 struct bs_origin;
 struct bs_repo;
-
-/* Opens the place that a source text names ("docker://HOST/NAME", "oci:DIR"). */
-typedef int bs_open_source_fn(void *cookie, const char *source, struct bs_repo **ret,
-			      struct bs_error *err);
 
 struct bs_images_options {
 	int dirfd; /* CACHE_DIR/images; duplicated */
@@ -76,6 +73,9 @@ struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node);
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name);
 /* The same by digest. */
 struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest);
+/* Waits until another thread has prepared it. NULL: nobody did by deadline_ns (bs_clock_ns). */
+struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
+				  uint64_t deadline_ns);
 
 /* A read-only descriptor of the image's metadata. */
 int bs_cached_open_metadata(struct bs_cached *i);

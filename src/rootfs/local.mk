@@ -4,12 +4,16 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/blockfs.c %D%/blockfs.h \
 	%D%/hotbuild.c %D%/hotbuild.h \
 	%D%/hotfiles.c %D%/hotfiles.h \
+	%D%/hotpriv.h \
+	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
+	%D%/entry.c %D%/entry.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \
+	%D%/rounds.c %D%/rounds.h \
 	%D%/share.c %D%/share.h \
 	%D%/teardown.c %D%/teardown.h \
 	%D%/unpack.c %D%/unpack.h \
 	%D%/verify.c
-ROOTFS_LIBS = src/rootfs/librootfs.a src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OBS_LIBS) $(KERN_LIBS) \
+ROOTFS_LIBS = src/rootfs/librootfs.a src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(OCI_LIBS) $(NET_LIBS) $(OBS_LIBS) $(KERN_LIBS) \
 	$(FUSE_LIBS)

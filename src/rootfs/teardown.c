@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "kern/mountfd.h"
 #include "kern/mountinfo.h"
 
@@ -17,9 +18,9 @@ bool bs_rootfs_is_ours(const struct bs_mountinfo *m, enum bs_state_kind *ret)
 {
 	if (!bs_streq(m->fstype, "overlay"))
 		return false;
-	if (bs_streq(m->source, BS_ROOTFS_SOURCE))
+	if (bs_str_after(m->source, BS_ROOTFS_SOURCE))
 		*ret = BS_STATE_KEPT;
-	else if (bs_streq(m->source, BS_ROOTFS_SOURCE_OVER))
+	else if (bs_str_after(m->source, BS_ROOTFS_SOURCE_OVER))
 		*ret = BS_STATE_OVER;
 	else
 		return false;

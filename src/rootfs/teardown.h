@@ -11,9 +11,12 @@
 struct bs_error;
 struct bs_mountinfo;
 
-/* The source of our overlays, as mountinfo shows it: in an engine's place, and over a rootfs. */
-#define BS_ROOTFS_SOURCE "bootseer"
-#define BS_ROOTFS_SOURCE_OVER "bootseer-over"
+/*
+ * How the source of our overlays begins, as mountinfo shows it, in an engine's place and
+ * over a rootfs; behind it comes the digest of the image that is in it.
+ */
+#define BS_ROOTFS_SOURCE "bootseer:"
+#define BS_ROOTFS_SOURCE_OVER "bootseer-over:"
 
 /* Whether a mount is one of ours, and then of which kind a state that finds it is. */
 bool bs_rootfs_is_ours(const struct bs_mountinfo *m, enum bs_state_kind *ret);

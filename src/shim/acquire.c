@@ -90,18 +90,39 @@ static int set_digest(struct bs_want *w, const struct bs_digest *d)
 	return w->digest ? 0 : -ENOMEM;
 }
 
+/* A tag means something in its repository and that one's mirrors, not in stores. */
+static int set_tag(struct bs_want *w, const struct places *p, const struct bs_ref *ref)
+{
+	bs_autofree char *source = bs_ref_text(ref, true);
+	int r = 0;
+
+	w->tag = bs_ref_reference(ref);
+	if (!source || !w->tag)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < p->to->n; i++) {
+		if (bs_streq(p->to->v[i], source) || !bs_strv_has(&p->conf->stores, p->to->v[i]))
+			r = bs_strv_add(&w->named, p->to->v[i]);
+	}
+	return r;
+}
+
 static int from_image(struct bs_want *w, struct places *p, const char *image, struct bs_error *err)
 {
 	struct bs_ref ref = { 0 };
 	int r = bs_ref_parse(image, &ref, err);
 
-	if (r == 0 && (ref.kind == BS_REF_ROOTFS || !ref.has_digest))
+	if (r == 0 && ref.kind == BS_REF_ROOTFS)
 		r = bs_fail(err, -EINVAL,
-			    "it must name a converted image by its digest, as SOURCE@sha256:…");
-	if (r == 0)
-		r = set_digest(w, &ref.digest);
+			    "it must name a converted image, as docker://HOST/NAME:TAG or "
+			    "oci:DIR:TAG");
 	if (r == 0)
 		r = add_ref(p, &ref, err);
+	if (r == 0 && ref.has_digest)
+		r = set_digest(w, &ref.digest);
+	else if (r == 0 && p->refused.code) /* what no digest proves is taken from nowhere else */
+		*err = p->refused, r = err->code;
+	else if (r == 0 && set_tag(w, p, &ref) < 0)
+		r = bs_fail(err, -ENOMEM, "out of memory");
 	bs_ref_done(&ref);
 	return r < 0 ? (bs_error_context(err, "annotation '" BS_ANNOT_PREFIX "image' ('%.128s')",
 					 image),
@@ -174,7 +195,9 @@ int bs_want_resolve(const struct bs_conf *conf, const char *marker, size_t marke
 void bs_want_done(struct bs_want *w)
 {
 	free(bs_take(&w->digest));
+	free(bs_take(&w->tag));
 	bs_strv_done(&w->sources);
+	bs_strv_done(&w->named);
 }
 
 /* --- bootseerd ---------------------------------------------------------------------------- */
@@ -198,14 +221,23 @@ static char *daemon_path(const struct bs_conf *conf)
 	return strdup(BS_BINDIR "/../sbin/bootseerd");
 }
 
+static int add_sources(struct bs_msg *m, const struct bs_strv *sources)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sources->n && i < SOURCES_MAX; i++)
+		r = bs_msg_add_text(m, BS_TAG_SOURCE, sources->v[i]);
+	return r;
+}
+
 static int build(struct bs_msg *m, const struct bs_conf *conf, const struct bs_want *w)
 {
 	int r = bs_msg_add_text(m, BS_TAG_CONTAINER, w->lease);
 
 	if (r == 0)
 		r = bs_msg_add_text(m, BS_TAG_DIGEST, w->digest);
-	for (size_t i = 0; r == 0 && i < w->sources.n && i < SOURCES_MAX; i++)
-		r = bs_msg_add_text(m, BS_TAG_SOURCE, w->sources.v[i]);
+	if (r == 0)
+		r = add_sources(m, &w->sources);
 	if (r == 0)
 		r = bs_msg_add_u64(m, BS_TAG_WAIT_NS, conf->start_wait_ns);
 	if (r == 0)
@@ -319,6 +351,44 @@ static int acquire(const struct bs_conf *conf, const struct bs_want *w, struct b
 		*ret_sock = bs_take_fd(&sock);
 		return r;
 	}
+}
+
+static int ask_digest(int sock, const struct bs_conf *conf, struct bs_want *w, struct bs_error *err)
+{
+	const char *digest;
+	bs_automsg m, reply;
+	struct bs_digest d;
+	int r;
+
+	bs_msg_init(&m, BS_MSG_RESOLVE, 1);
+	bs_msg_init(&reply, BS_MSG_REPLY, 0);
+	if (bs_msg_add_text(&m, BS_TAG_NAME, w->tag) < 0 || add_sources(&m, &w->named) < 0 ||
+	    bs_msg_add_u64(&m, BS_TAG_WAIT_NS, conf->start_wait_ns) < 0)
+		return bs_fail(err, -E2BIG, "there are too many sources to ask for it");
+	r = bs_client_call(sock, &m, conf->start_wait_ns + REPLY_GRACE_NS, &reply, err);
+	if (r < 0)
+		return r;
+	digest = bs_msg_text(&reply, BS_TAG_DIGEST, 0);
+	if (!digest || bs_digest_parse(digest, strlen(digest), &d) < 0)
+		return bs_fail(err, -EPROTO, "bootseerd did not say which image it is");
+	return set_digest(w, &d) < 0 ? bs_fail(err, -ENOMEM, "out of memory") : 0;
+}
+
+int bs_want_find(const struct bs_conf *conf, struct bs_want *w, const char *name,
+		 struct bs_timeline *t, struct bs_error *err)
+{
+	bs_autofd int sock = connect_or_start(conf, t, err);
+	const uint64_t start = bs_clock_ns();
+	struct bs_error why;
+	int r = sock < 0 ? sock : ask_digest(sock, conf, w, err);
+
+	bs_timeline_span(t, BS_SPAN_RESOLVE, start, 0, r < 0 ? bs_error_text(err) : w->digest);
+	if (r == 0)
+		return 0;
+	why = *err;
+	return bs_fail(err, r, "annotation '" BS_ANNOT_PREFIX "image' ('%.128s'): %s%s", name,
+		       bs_error_text(&why),
+		       r == -ENOENT ? "; 'bootseerctl image ls' lists what is there" : "");
 }
 
 int bs_acquire(const struct bs_conf *conf, const struct bs_want *w, struct bs_timeline *t,

@@ -20,14 +20,16 @@ struct bs_timeline;
 struct bs_want {
 	const char *lease;	/* our name to bootseerd */
 	const char *timeline;	/* id of the start */
-	char *digest;		/* "sha256:…", or "" while only a tag is known */
+	char *digest;		/* "sha256:…", NULL while only a tag is known */
 	struct bs_strv sources; /* allowed ones, in order of preference */
+	char *tag;		/* NULL: a digest was given */
+	struct bs_strv named;	/* the sources in which the tag means the image */
 	enum bs_fallback fallback;
 	bool has_marker;
 };
 
 /*
- * Fills digest and sources from the marker's bytes (NULL: none), the image annotation
+ * Fills sources, and digest or tag, from the marker's bytes (NULL: none), the image annotation
  * (NULL: none; it wins) and the engine's names for the image. -EPERM: policy forbids
  * them all.
  */
@@ -35,6 +37,10 @@ int bs_want_resolve(const struct bs_conf *conf, const char *marker, size_t marke
 		    const char *image, const struct bs_json *annotations, struct bs_want *ret,
 		    struct bs_error *err);
 void bs_want_done(struct bs_want *w);
+
+/* Has bootseerd find out which digest the tag means now. name: the annotation, for errors. */
+int bs_want_find(const struct bs_conf *conf, struct bs_want *w, const char *name,
+		 struct bs_timeline *t, struct bs_error *err);
 
 /*
  * Gets the image's mount (or, by policy, the directory it was unpacked to, said once

@@ -219,7 +219,24 @@ static int prepare(struct create *c, struct bs_error *err)
 		return r;
 	c->want.lease = c->job.key;
 	c->want.timeline = c->args->id;
-	return write_state(c, err);
+	return 0;
+}
+
+/*
+ * Which image a tag means: what it means now, at each start. But an overlay of ours that the
+ * engine kept has its image already.
+ */
+static int find_image(struct create *c, struct bs_error *err)
+{
+	const char *in_place = bs_rootfs_image(c->plan);
+
+	if (c->want.digest)
+		return 0;
+	if (!in_place)
+		return bs_want_find(c->conf, &c->want, c->annot.image, &c->timeline, err);
+	c->want.digest = strdup(in_place);
+	return c->want.digest ? 0
+			      : bs_fail(err, -ENOMEM, "container '%s': out of memory", c->args->id);
 }
 
 /* A signal must not leave the rootfs half way. */
@@ -231,7 +248,7 @@ static int swap(struct create *c, int image, struct bs_error *err)
 
 	(void)sigfillset(&all);
 	(void)sigprocmask(SIG_BLOCK, &all, &old);
-	r = bs_rootfs_swap(c->plan, image, -EBADF, err);
+	r = bs_rootfs_swap(c->plan, c->want.digest, image, -EBADF, err);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	bs_timeline_span(&c->timeline, BS_SPAN_SWAP, start, 0, NULL);
 	return r;
@@ -280,23 +297,36 @@ static bool may_start_plain(const struct create *c)
 	return !c->marker && c->want.fallback != BS_FALLBACK_FAIL && !is_empty(c->rootfs);
 }
 
+/* 0: the start is a plain one, or the error. */
+static int plain_start(struct create *c, int r, struct bs_error *err)
+{
+	if (!may_start_plain(c))
+		return r;
+	bs_timeline_mark(&c->timeline, BS_MARK_FALLBACK, bs_clock_ns(), bs_error_text(err));
+	bs_log_warning("image %s is not served (%s): starting from the rootfs as it is",
+		       c->want.digest ? c->want.digest : c->annot.image, bs_error_text(err));
+	return 0;
+}
+
 /* 1: the image is in place, 0: the start is a plain one, or an error. */
 static int put_image(struct create *c, struct bs_error *err)
 {
-	bs_autofd int image = bs_acquire(c->conf, &c->want, &c->timeline, err);
-	int r = image < 0 ? image : swap(c, image, err);
+	bs_autofd int image = -EBADF;
+	int r = find_image(c, err);
 
+	if (r < 0)
+		return plain_start(c, r, err);
+	r = write_state(c, err);
+	if (r < 0)
+		return r;
+	image = bs_acquire(c->conf, &c->want, &c->timeline, err);
+	r = image < 0 ? image : swap(c, image, err);
 	if (r == 0)
 		r = rewrite_config(c, err);
 	if (r == 0)
 		return 1;
 	take_back(c);
-	if (!may_start_plain(c))
-		return r;
-	bs_timeline_mark(&c->timeline, BS_MARK_FALLBACK, bs_clock_ns(), bs_error_text(err));
-	bs_log_warning("image %s is not served (%s): starting from the rootfs as it is",
-		       c->want.digest, bs_error_text(err));
-	return 0;
+	return plain_start(c, r, err);
 }
 
 /* Whether the container outlives the runtime's command. */

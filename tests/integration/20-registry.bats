@@ -315,6 +315,42 @@ bats_require_minimum_version 1.5.0
 	[ "$(faultproxy_count p)" -le 6 ]
 }
 
+@test "a remembered redirect that is of no use is forgotten, and the registry asked at once" {
+	proxied 6000000
+	local to='{"method": "GET", "path": "/blobs/", "action": "redirect", "seconds": 600}' f
+	# the fourth of 12 answers of the place is bad: one attempt a range is enough nevertheless
+	for f in '"action": "status", "status": 400' '"action": "status", "status": 404' \
+		'"action": "status", "status": 200, "body": "what?"' \
+		'"action": "wrong_range", "shift": 7' \
+		'"action": "truncate", "bytes": 1000' '"action": "drop", "bytes": 1000'; do
+		faultproxy_set p "$to" '{"port": "redirect", "skip": 3, "count": 1, '"$f"'}' \
+			'{"port": "redirect", "skip": 8, "count": 1, "action": "chunked"}'
+		: >"$BST_ROOT/proxy-p/requests.jsonl"
+		"$tool" --plain "$REPO" ranges "$D" "$S" 500000 1 | jq -e .good
+		[ "$(faultproxy_count p '.port == "main"')" = 2 ]
+		[ "$(faultproxy_count p '.port == "redirect"')" = 13 ]
+	done
+	# where an ignored Range is refused, far from the start, it is no word of the registry's
+	faultproxy_set p "$to" '{"port": "redirect", "skip": 2, "count": 1, "action": "ignore_range"}' \
+		'{"port": "redirect", "skip": 4, "count": 1, "action": "ignore_range"}' \
+		'{"port": "redirect", "skip": 6, "count": 1, "action": "ignore_range"}'
+	"$tool" --plain "$REPO" ranges "$D" "$S" 500000 1 | jq -e .good
+	# whole blobs likewise, each byte once
+	for f in '"action": "truncate", "bytes": 1000000' '"action": "status", "status": 400'; do
+		faultproxy_set p "$to" '{"port": "redirect", "skip": 1, "count": 1, '"$f"'}' \
+			'{"port": "redirect", "count": 1, "action": "truncate", "bytes": 3000000}'
+		"$tool" --plain "$REPO" get-blob "$D" "$S" | cmp - "$BST_ROOT/blob"
+	done
+	# where the new place says the same, it is an error and no circle
+	for f in EREMOTEIO:400 EACCES:403 ENOENT:404; do
+		faultproxy_set p "$to" \
+			'{"port": "redirect", "action": "status", "status": '"${f#*:}"'}'
+		: >"$BST_ROOT/proxy-p/requests.jsonl"
+		refuses "${f%:*}" "$tool" --plain "$REPO" read "$D" 0 10
+		[ "$(faultproxy_count p)" -le 4 ]
+	done
+}
+
 @test "credentials never reach the host of a redirect" {
 	registry_start main --htpasswd user:secret
 	make_blob 100000

@@ -118,7 +118,7 @@ again" ]
 	shim create -b "$B" "$ID" >"$BST_ROOT/out" 2>&1 </dev/null
 	after=$(mount_of "$B/rootfs")
 	[ "${after%% overlay *}" = "${before%% overlay *}" ]
-	[[ $after == *"overlay bootseer rw,"* ]]
+	[[ $after == *"overlay bootseer:$SHIM_DIGEST rw,"* ]]
 	[[ $after == *"lowerdir+=$BST_ROOT/layers/3,lowerdir+=$BST_ROOT/layers/2,lowerdir+=/proc/self/fd/"*",lowerdir+=$BST_ROOT/layers/1,upperdir=$BST_ROOT/layers/upper,workdir=$BST_ROOT/layers/work"* ]]
 	[[ $after == *metacopy=on* ]]
 	[ "$(jq -c .layers "$BST_RUN/state/"*)" = "[\"$BST_ROOT/layers/3\",\"$BST_ROOT/layers/2\",\"bootseer:$SHIM_DIGEST\",\"$BST_ROOT/layers/1\"]" ]
@@ -140,7 +140,7 @@ again" ]
 		run_to_end
 		[ "$status" = 0 ]
 		[ "$output" = three ]
-		[[ $(mount_of "$B/rootfs") == *"overlay bootseer"* ]]
+		[[ $(mount_of "$B/rootfs") == *"overlay bootseer:$SHIM_DIGEST "* ]]
 		[ "$(grep -c . /proc/self/mountinfo)" -gt 0 ]
 	done
 	[ "$(grep -cF "$B/rootfs" /proc/self/mountinfo)" = 1 ]
@@ -157,6 +157,28 @@ again" ]
 	[ "$output" = from-image ]
 	[[ $(mount_of "$B/rootfs") == *volatile* ]]
 	umount "$B/rootfs"
+}
+
+@test "a link beside the rootfs is not followed, nor one in its place inside" {
+	local where
+	mkdir "$BST_ROOT/elsewhere"
+	for where in rootfs.bootseer rootfs.bootseer/upper rootfs.bootseer/work; do
+		rm -rf "$B"
+		shim_bundle "$B" sh -c 'echo x >/new'
+		shim_stub "$B/rootfs"
+		mkdir -p "$(dirname "$B/$where")"
+		ln -s "$BST_ROOT/elsewhere" "$B/$where"
+		shim_daemon
+		run_to_end
+		echo "$output"
+		[ "$status" = 1 ]
+		[[ $output == *"'$B/rootfs.bootseer'"*"remove it"* ]]
+		[ -z "$(ls "$BST_ROOT/elsewhere")" ]
+		[ -L "$B/$where" ]
+		shim_clean
+		bst_stop daemon
+		rm "$BST_RUN/bootseerd.sock"
+	done
 }
 
 @test "127 layers, and names with colons, commas, spaces and backslashes" {
@@ -360,11 +382,11 @@ from-image" ]
 	[ "$status" = 0 ]
 	[ "$output" = from-image ]
 	rm -rf "$B/rootfs.bootseer"
-	# without a digest
+	# a tag, in a directory that is not allowed
 	shim_edit "$B" '.annotations["dev.bootseer.image"] = "oci:/x:tag"'
 	run_to_end
 	[ "$status" = 1 ]
-	[[ $output == *"dev.bootseer.image"*"digest"* ]]
+	[[ $output == *"dev.bootseer.image"*"/x"*allow_dirs* ]]
 	# annotations do not count
 	shim_tree "$B/rootfs"
 	echo plain >"$B/rootfs/etc/origin"
@@ -388,6 +410,32 @@ from-image" ]
 	shim_edit "$B" '.annotations["dev.bootseer.fallback"] = "fail"'
 	run_to_end
 	[ "$status" = 1 ]
+	shim_clean
+}
+
+@test "annotation: a tag means what bootseerd says, but an overlay that is kept has its image" {
+	other=sha256:$(printf '%064d' 8)
+	shim_bundle "$B" cat /etc/origin
+	overlay_bundle ""
+	shim_edit "$B" '.annotations["dev.bootseer.image"] = $i' --arg i "oci:$BST_ROOT/store:v1"
+	rm -r "$BST_ROOT/layers/1/.bootseer"
+	for digest in "$SHIM_DIGEST" "$other"; do
+		shim_daemon --resolve "$digest"
+		run_to_end
+		[ "$status" = 0 ]
+		[ "$output" = three ]
+		[[ $(mount_of "$B/rootfs") == *"overlay bootseer:$SHIM_DIGEST "* ]]
+		grep "$SHIM_DIGEST oci:$BST_ROOT/store" "$BST_ROOT/asked"
+		[ "$(jq -r '.annotations["dev.bootseer.served"]' "$B/config.json")" = "$SHIM_DIGEST" ]
+		bst_stop daemon
+		rm "$BST_RUN/bootseerd.sock"
+	done
+	umount "$B/rootfs"
+	# it answers nonsense
+	shim_daemon --resolve latest
+	run_to_end
+	[ "$status" = 1 ]
+	[[ $output == *"did not say which image"* ]]
 	shim_clean
 }
 
@@ -483,7 +531,7 @@ old_kernel() {
 	[ "$output" = "three
 from-image
 two" ]
-	[[ $(mount_of "$B/rootfs") == "rw,nosuid,nodev,noatime"*" overlay bootseer rw,"*volatile* ]]
+	[[ $(mount_of "$B/rootfs") == "rw,nosuid,nodev,noatime"*" overlay bootseer:$SHIM_DIGEST rw,"*volatile* ]]
 	[ -e "$BST_ROOT/layers/upper/x" ]
 	umount "$B/rootfs"
 	shim_clean

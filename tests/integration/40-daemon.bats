@@ -252,6 +252,29 @@ kill_often() {
 	node_stop
 }
 
+@test "a layout that is replaced by another directory is found again" {
+	tree_image 8
+	node_conf "fetch background = no"
+	node_start
+	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
+	# the same image in a new directory, the old one empty: what is open goes on
+	cp -r "$BST_ROOT/image" "$BST_ROOT/next"
+	mv "$BST_ROOT/image" "$BST_ROOT/old"
+	mv "$BST_ROOT/next" "$BST_ROOT/image"
+	rm -r "$BST_ROOT/old/blobs/sha256"/*
+	python3 "$readers" check "$BST_ROOT/m" "$BST_ROOT/sums" 4
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	# another image in a third directory: a start finds it, and the daemon is the same
+	rm -r "$BST_ROOT/old"
+	mv "$BST_ROOT/image" "$BST_ROOT/old"
+	echo more >"$BST_ROOT/tree/more"
+	convert "rootfs:$BST_ROOT/tree" "oci:$BST_ROOT/image:latest" --level 1
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	[ "$(cat "$BST_ROOT/m2/more")" = more ]
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
+	[ "$(node_status .worker.restarts)" = 0 ]
+}
+
 @test "a source that policy does not allow is refused, and named" {
 	tree_image 1
 	node_conf
@@ -333,4 +356,208 @@ kill_often() {
 	kill -CONT "$pid"
 	echo 3 >/proc/sys/vm/drop_caches
 	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 4
+}
+
+# held N: the containers that the first image has.
+held() {
+	[ "$(node_status '.mounts[0].containers')" = "$1" ]
+}
+
+@test "the image of a container that was deleted while nobody listened is given back" {
+	tree_image 1
+	node_conf
+	node_start
+	node_attach gone "$digest" "$BST_ROOT/m1" "oci:$BST_ROOT/image"
+	node_attach alive "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+	node_attach young "$digest" "$BST_ROOT/m3" "oci:$BST_ROOT/image"
+	held 3
+	# alive has a state file, as the shim writes it; of the others one is new
+	mkdir "$BST_RUN/state"
+	echo '{}' >"$BST_RUN/state/alive.json"
+	touch -d '1 hour ago' "$BST_RUN/leases/gone" "$BST_RUN/leases/alive"
+	# whether the keeper starts the next supervisor, or it is a new start
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 held 2
+	[ "$(cd "$BST_RUN/leases" && echo *)" = "alive young" ]
+	node_detach "$BST_ROOT/m2"
+	rm "$BST_RUN/state/alive.json"
+	touch -d '1 hour ago' "$BST_RUN/leases/alive"
+	node_stop
+	node_start
+	bst_wait 5 held 1
+	[ "$(cd "$BST_RUN/leases" && echo *)" = young ]
+	# a clock that was set back makes no lease old
+	touch -d '1 hour' "$BST_RUN/leases/young"
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 held 1
+	sleep 0.5
+	held 1
+	node_release young
+	held 0
+}
+
+# ended FILE...: all of them are there.
+ended() {
+	local file
+	for file; do
+		[ -e "$file" ] || return 1
+	done
+}
+
+# ask_late NAME DIR: what bst-acquire says about an image of a source that never answers.
+ask_late() {
+	"$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" "$1" "sha256:$(printf %064d 1)" "$2" \
+		"docker://127.0.0.1:$port/tree" >"$BST_ROOT/$1.out" 2>&1 || :
+	mv "$BST_ROOT/$1.out" "$BST_ROOT/$1"
+}
+
+@test "an image that takes worker after worker with it is given up, mounted or unpacked" {
+	local i port pid kills
+	port=$(bst_free_port)
+	bst_spawn silent python3 -c 'import socket, sys, time
+s = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=100)
+time.sleep(1000)' "$port"
+	node_conf "fetch plain_http = 127.0.0.1:$port" "fetch connect_timeout = 1m" "fetch stall_timeout = 1m"
+	node_start
+	ask_late mount "$BST_ROOT/m" &
+	ask_late unpack - &
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	kills=0
+	for ((i = 0; i < 400; i++)); do
+		! ended "$BST_ROOT/mount" "$BST_ROOT/unpack" || break
+		if [ "$(node_status .worker.ready)" = true ] && pid=$(node_pid worker) && [ "$pid" -gt 1 ]; then
+			kill -KILL "$pid"
+			kills=$((kills + 1))
+			bst_wait 10 eval '[ "$(node_status .worker.restarts)" = '"$kills"' ]'
+		fi
+	done
+	echo "kills: $kills"
+	[ "$kills" -ge 18 ]
+	[ "$kills" -le 24 ]
+	grep 'the worker died again and again' "$BST_ROOT/mount"
+	grep 'the worker died again and again' "$BST_ROOT/unpack"
+	# all others go on
+	bst_wait 10 eval '[ "$(node_status .worker.ready)" = true ]'
+	tree_image 1
+	node_attach other "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image"
+}
+
+# losers_gone PID...: all but one of them ended.
+losers_gone() {
+	local pid n=0
+	for pid; do
+		! bst_alive "$pid" || n=$((n + 1))
+	done
+	[ "$n" = 1 ]
+}
+
+@test "of daemons that are started at once one serves, the others say so and end" {
+	local i k pids winner
+	node_conf
+	for i in $(seq 30); do
+		pids=()
+		for k in 1 2 3 4; do
+			bootseerd --config "$BOOTSEER_CONFIG" 2>"$BST_LOG/$k" >/dev/null 3>&- 4>&- &
+			pids+=($!)
+		done
+		bst_wait 20 losers_gone "${pids[@]}"
+		winner=$(node_pid supervisor)
+		for k in 1 2 3 4; do
+			[ "${pids[k - 1]}" != "$winner" ] || continue
+			run wait "${pids[k - 1]}"
+			[ "$status" = 1 ]
+			grep "another bootseerd listens at '$BST_RUN/bootseerd.sock'.*run_dir" "$BST_LOG/$k"
+		done
+		# a loser took nothing of the winner's away
+		[ "$(node_pid keeper)" -gt 1 ]
+		kill -TERM "$winner"
+		wait "$winner"
+		bst_wait 5 node_gone
+	done
+}
+
+@test "whoever has a daemon started finds the one that was started meanwhile" {
+	convert "oci:$(image_busybox):latest" "oci:$BST_ROOT/image:latest"
+	printf '#!/bin/sh\nbootseerd --config %s --background\nexit 1\n' "$BST_ROOT/bootseer.conf" >"$BST_ROOT/late"
+	chmod 755 "$BST_ROOT/late"
+	node_conf
+	sed -i "s,^daemon = .*,daemon = $BST_ROOT/late," "$BOOTSEER_CONFIG"
+	bootseerctl bundle "oci:$BST_ROOT/image:latest" "$BST_ROOT/bundle"
+	bootseer create -b "$BST_ROOT/bundle" "$BST_ID" </dev/null >"$BST_LOG/create" 2>&1 3>&- 4>&-
+	bootseer delete -f "$BST_ID"
+}
+
+# soft ROLE: its limit of open files.
+soft() {
+	awk '/^Max open files/ { print $4 }' "/proc/$(node_pid "$1")/limits"
+}
+
+# ticks PID: the processor time that it has used.
+ticks() {
+	awk '{ print $14 + $15 }' "/proc/$1/stat"
+}
+
+@test "our processes may open many files, a credential helper gets the limit that we got" {
+	registry_start main --htpasswd user:secret
+	skopeo --insecure-policy copy -q --dest-tls-verify=false --dest-creds user:secret \
+		"oci:$(image_busybox):latest" "docker://$REGISTRY/base:one"
+	mkdir "$BST_ROOT/bin"
+	cat >"$BST_ROOT/bin/docker-credential-bst" <<-E
+		#!/bin/sh
+		echo "\$(ulimit -Sn) \$(ulimit -Hn)" >>$BST_ROOT/limits
+		echo '{"Username":"user","Secret":"secret"}'
+	E
+	chmod 755 "$BST_ROOT/bin/docker-credential-bst"
+	printf '{"credHelpers":{"%s":"bst"}}' "$REGISTRY" >"$BST_ROOT/docker.json"
+	node_conf "fetch plain_http = $REGISTRY" "auth docker_config = $BST_ROOT/docker.json"
+	(
+		ulimit -Sn 300
+		ulimit -Hn 3000
+		PATH=$BST_ROOT/bin:$PATH node_start
+	)
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	for role in supervisor keeper worker; do
+		[ "$(soft $role)" = 3000 ]
+	done
+	run "$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" one "sha256:$(printf %064d 1)" \
+		"$BST_ROOT" "docker://$REGISTRY/base"
+	echo "$output"
+	[ "$(sort -u "$BST_ROOT/limits")" = "300 3000" ]
+}
+
+@test "without descriptors a connection is refused in words, and the processor is left alone" {
+	local pid before
+	node_conf
+	node_start
+	bst_wait 5 eval '[ "$(node_status .worker.ready)" = true ]'
+	pid=$(node_pid supervisor)
+	prlimit --pid "$pid" --nofile=40:40
+	python3 - "$BST_RUN/bootseerd.sock" "$BST_ROOT/hold" <<-'P' &
+		import os, socket, sys, time
+		held = []
+		for _ in range(60):
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    s.connect(sys.argv[1])
+		    held.append(s)
+		open(sys.argv[2], "w").close()
+		while os.path.exists(sys.argv[2]):
+		    time.sleep(0.05)
+	P
+	holder=$!
+	bst_wait 10 test -e "$BST_ROOT/hold"
+	run bootseerctl status
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"too many files open"*LimitNOFILE* ]]
+	before=$(ticks "$pid")
+	sleep 2
+	# hundredths of a second
+	[ $(($(ticks "$pid") - before)) -lt 20 ]
+	[ "$(grep -c 'too many open files' "$BST_RUN/bootseerd.log")" -le 10 ]
+	rm "$BST_ROOT/hold"
+	wait "$holder"
+	bst_wait 5 bootseerctl status
+	[ "$(node_pid supervisor)" = "$pid" ]
 }

@@ -4,7 +4,7 @@
 #
 # 51-neighbours.bats: what one start names, a dead source above all, harms no other start,
 # of the same image or of another.
-# shellcheck disable=SC2030,SC2031
+# shellcheck disable=SC2016,SC2030,SC2031
 # test-timeout: 120
 
 load ../lib/common.bash
@@ -93,4 +93,35 @@ quick() {
 	for ((i = 10; i < 60; i++)); do
 		bst_alive "$(bst_pid "wait-$i")"
 	done
+}
+
+@test "mirrors that accept and never answer cost a start little, and the next nothing" {
+	local i silent=()
+	node_stop
+	cat >"$BST_ROOT/silent.py" <<-'P'
+		import socket, sys, time
+		s = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=100)
+		time.sleep(1000)
+	P
+	for i in 1 2 3; do
+		silent[i]=127.0.0.1:$(bst_free_port)
+		bst_spawn "silent-$i" python3 "$BST_ROOT/silent.py" "${silent[i]##*:}"
+		bst_wait 10 eval ': <"/dev/tcp/127.0.0.1/${silent[i]##*:}"'
+	done
+	node_conf "fetch background = no" "fetch stall_timeout = 2s" "fetch plain_http = $REGISTRY" \
+		"fetch plain_http = ${silent[*]}"
+	node_start
+	SECONDS=0
+	node_attach first "$digest" "$BST_ROOT/m" "docker://${silent[1]}/tree" \
+		"docker://${silent[2]}/tree" "docker://${silent[3]}/tree" "$GOOD"
+	echo "first: $SECONDS s"
+	[ $SECONDS -ge 4 ] # they were asked
+	[ $SECONDS -le 12 ]
+	node_tree "$BST_ROOT/tree2" 1 12
+	convert "rootfs:$BST_ROOT/tree2" "docker://$REGISTRY/tree:two" --level 1 --plain-http
+	SECONDS=0
+	node_attach second "$digest" "$BST_ROOT/m2" "docker://${silent[1]}/tree" \
+		"docker://${silent[2]}/tree" "docker://${silent[3]}/tree" "$GOOD"
+	echo "second: $SECONDS s"
+	[ $SECONDS -le 2 ]
 }

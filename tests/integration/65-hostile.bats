@@ -188,3 +188,37 @@ refused() {
 	refused dev.bootseer.fallback
 	[ ! -e "$BST_RUN/bootseerd.sock" ]
 }
+
+@test "small trees that stand for two gigabytes each are unpacked one after the other" {
+	local i bad rss
+	lazy_node "fetch start_wait = 60s" "fetch background = no"
+	tree
+	node_start
+	for i in 1 2 3 4; do
+		bad[i]=$(python3 - "$lib" "$BST_ROOT/layout" "$digest" $i <<-'P'
+			import contextlib, io, sys
+			lib, layout, digest, n = sys.argv[1:]
+			sys.path.insert(0, lib)
+			sys.argv = ["", "--list"]
+			with contextlib.redirect_stdout(io.StringIO()):
+			    import lielayout
+			image = lielayout.Image(layout, digest)
+			image.packed_tree = lielayout.bomb((2 << 30) - 4096 * int(n))
+			image.seal()
+			print(image.publish())
+		P
+		)
+	done
+	for i in 1 2 3 4; do
+		bst_spawn "bomb-$i" "$BOOTSEER_BUILDDIR/tests/lib/bst-acquire" "$BST_RUN" "b$i" "${bad[i]}" \
+			"$BST_ROOT/layout" "oci:$BST_ROOT/layout"
+	done
+	for i in 1 2 3 4; do
+		bst_wait 60 bst_dead "$(bst_pid "bomb-$i")"
+		grep tree "$BST_LOG/bomb-$i.log"
+	done
+	rss=$(awk '/^VmHWM/ { print $2 }' "/proc/$(node_pid worker)/status")
+	echo "$rss kB at most"
+	[ "$rss" -lt 2300000 ]
+	unharmed
+}

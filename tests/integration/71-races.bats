@@ -37,7 +37,10 @@ create() {
 }
 
 nothing_left() {
-	lazy_no_state && [ -z "$(bst_mounts)" ] || { bst_mounts; return 1; }
+	local mounts
+	mounts=$(bst_mounts)
+	echo "$mounts"
+	lazy_no_state && [ -z "$mounts" ]
 }
 
 @test "two creates of one name at once: one container, of one of them, and nothing is left" {

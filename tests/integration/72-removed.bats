@@ -34,10 +34,10 @@ create() {
 
 # refused TEXT ID: the error says TEXT
 refused() {
-	! create "$2" && grep -F -- "$1" "$BST_LOG/create.log" || {
-		cat "$BST_LOG/create.log"
-		return 1
-	}
+	local rc=0
+	create "$2" || rc=$?
+	cat "$BST_LOG/create.log"
+	[ $rc = 1 ] && grep -qF -- "$1" "$BST_LOG/create.log"
 }
 
 works() {

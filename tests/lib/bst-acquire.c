@@ -3,7 +3,8 @@
 /*
  * bst-acquire RUN_DIR CONTAINER DIGEST DIR SOURCE...: asks a running bootseerd for an
  * image as the shim does and attaches its mount at DIR; so tests can read an image
- * without a container. bst-acquire RUN_DIR CONTAINER: releases it.
+ * without a container. bst-acquire RUN_DIR CONTAINER: releases it. With "-" for DIR the
+ * image is unpacked, and the path of that printed.
  */
 #include "config.h"
 
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "ctl/client.h"
 #include "kern/mountfd.h"
 
@@ -38,12 +40,14 @@ int main(int argc, char **argv)
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofd int mnt = -EBADF;
 	uint64_t complete = 0;
+	bool unpack;
 	bs_automsg m, reply;
 
 	bs_msg_init(&reply, 0, 0);
 	if (argc != 3 && argc < 6)
 		return 2;
-	bs_msg_init(&m, argc == 3 ? BS_MSG_RELEASE : BS_MSG_ACQUIRE, 1);
+	unpack = argc > 3 && bs_streq(argv[4], "-");
+	bs_msg_init(&m, argc == 3 ? BS_MSG_RELEASE : unpack ? BS_MSG_UNPACK : BS_MSG_ACQUIRE, 1);
 	(void)bs_msg_add_text(&m, BS_TAG_CONTAINER, argv[2]);
 	(void)bs_msg_add_text(&m, BS_TAG_TIMELINE, argv[2]);
 	for (int i = 5; i < argc; i++)
@@ -54,6 +58,10 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc == 3)
 		return 0;
+	if (unpack) {
+		(void)puts(bs_msg_text(&reply, BS_TAG_PATH, 0));
+		return 0;
+	}
 	(void)bs_msg_u64(&reply, BS_TAG_COMPLETE, &complete);
 	mnt = bs_msg_take_fd(&reply, 0);
 	if (mnt < 0 || bs_mountfd_attach(mnt, AT_FDCWD, argv[4], &err) < 0) {

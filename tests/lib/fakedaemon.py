@@ -3,11 +3,12 @@
 # Copyright the bootseer authors
 """A control socket that answers as a test wants it to.
 
-	fakedaemon.py SOCKET IMAGE [--acquire ERRNO] [--unpack DIR] [--log FILE]
+	fakedaemon.py SOCKET IMAGE [--acquire ERRNO] [--unpack DIR] [--resolve DIGEST] [--log FILE]
 
 ACQUIRE gets a descriptor of IMAGE: a directory, or an EROFS image file, which is
 mounted nowhere (it has a mount of its own for the time of the program). With
---acquire, it gets that error instead. UNPACK gets DIR, or an error. What was asked
+--acquire, it gets that error instead. UNPACK gets DIR, or an error,
+RESOLVE gets DIGEST, or an error. What was asked
 goes to FILE, a line each: type, container, digest, sources.
 """
 import argparse
@@ -32,7 +33,8 @@ def numbers(enum):
 
 
 TYPES, TAGS = numbers("bs_msg_type"), numbers("bs_msg_tag")
-REPLY, ACQUIRE, UNPACK = (TYPES["BS_MSG_" + n] for n in ("REPLY", "ACQUIRE", "UNPACK"))
+REPLY, ACQUIRE, UNPACK, RESOLVE = (
+    TYPES["BS_MSG_" + n] for n in ("REPLY", "ACQUIRE", "UNPACK", "RESOLVE"))
 RESULT, TEXT, CONTAINER, DIGEST, SOURCE, PATH = (
     TAGS["BS_TAG_" + n] for n in ("RESULT", "TEXT", "CONTAINER", "DIGEST", "SOURCE", "PATH"))
 libc = ctypes.CDLL(None, use_errno=True)
@@ -97,7 +99,9 @@ def answer(conn, o, fd):
         reply(conn, ident, error(o.acquire))
     elif kind == UNPACK and o.unpack:
         reply(conn, ident, good + [(PATH, o.unpack.encode())])
-    elif kind == UNPACK:
+    elif kind == RESOLVE and o.resolve:
+        reply(conn, ident, good + [(DIGEST, o.resolve.encode())])
+    elif kind in (UNPACK, RESOLVE):
         reply(conn, ident, error(5))
     else:
         reply(conn, ident, good)
@@ -110,6 +114,7 @@ def main():
     p.add_argument("image")
     p.add_argument("--acquire", type=int, default=0)
     p.add_argument("--unpack")
+    p.add_argument("--resolve")
     p.add_argument("--log", default="/dev/null")
     o = p.parse_args()
     fd = image_fd(o.image)

@@ -28,6 +28,8 @@ and what happens (action):
   wrong_range  206 with bytes that start `shift` further on than asked for
   chunked      the right body, but without a Content-Length
   slow         the right body at `rate` bytes a second
+  trickle      after `bytes` of the right body, the rest byte by byte, one each `pause`
+               seconds, for as long as the client stays
   drop         reset the connection; with `bytes`: after that many of the body
   refuse       401 with the WWW-Authenticate of the upstream, as if the token were dead
 The redirect's second port obeys rules too: these have "port": "redirect".
@@ -228,6 +230,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 break
         self.drop()
 
+    def trickle(self, response, pause):
+        while data := response.read(1):
+            self.wfile.write(data)
+            self.sent += 1
+            time.sleep(pause)
+
     def relay(self, response, rule):
         action = rule.get("action")
         length = response.headers.get("Content-Length")
@@ -235,13 +243,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         status = response.status
         if self.command == "HEAD" or status in (204, 304):
             self.answer(status, response.getheaders(), length or 0)
+            response.read()
             return
         self.answer(status, response.getheaders(), None if action == "chunked" else length)
         chunked = action == "chunked" or length is None
         # position in the blob of the next byte
         m = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
         pos = int(m.group(1)) if m else 0
-        stop = rule.get("bytes") if action in ("truncate", "stall", "drop") else None
+        stop = rule.get("bytes", 0) if action == "trickle" else None
+        if action in ("truncate", "stall", "drop"):
+            stop = rule.get("bytes")
         while True:
             want = CHUNK if stop is None else min(CHUNK, stop - self.sent)
             if want == 0:
@@ -250,6 +261,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     self.stall(rule.get("seconds", 3600))
                 if action == "drop":
                     self.drop()
+                if action == "trickle":
+                    self.trickle(response, rule.get("pause", 1))
                 raise Dropped
             data = response.read1(want)
             if not data:
@@ -261,6 +274,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             pos += len(data)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data) if chunked else data)
             self.sent += len(data)
+        response.read()  # an empty one is only over then, and the connection is free
         if chunked:
             self.wfile.write(b"0\r\n\r\n")
 

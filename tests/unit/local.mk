@@ -53,6 +53,17 @@ tests_unit_test_hot_recording_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-hot-store
 tests_unit_test_hot_store_SOURCES = %D%/test-hot-store.c %D%/unit.h
 tests_unit_test_hot_store_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-daemon-kept
+tests_unit_test_daemon_kept_SOURCES = %D%/test-daemon-kept.c %D%/unit.h
+tests_unit_test_daemon_kept_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-daemon-pending
+tests_unit_test_daemon_pending_SOURCES = %D%/test-daemon-pending.c %D%/unit.h
+tests_unit_test_daemon_pending_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-daemon-program
+tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
+tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-hot-warmlist
 tests_unit_test_hot_warmlist_SOURCES = %D%/test-hot-warmlist.c %D%/unit.h
@@ -118,6 +129,10 @@ UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-pace
+tests_unit_test_net_pace_SOURCES = %D%/test-net-pace.c %D%/unit.h
+tests_unit_test_net_pace_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-obs-timeline
 tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
 tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
@@ -133,6 +148,9 @@ tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-rootfs-hotfiles
 tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
 tests_unit_test_rootfs_hotfiles_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-oci-workload
+tests_unit_test_oci_workload_SOURCES = %D%/test-oci-workload.c %D%/unit.h
+tests_unit_test_oci_workload_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-shim-args
 tests_unit_test_shim_args_SOURCES = %D%/test-shim-args.c %D%/unit.h

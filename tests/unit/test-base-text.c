@@ -16,6 +16,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/human.h"
 #include "base/limit.h"
 #include "base/lock.h"
 #include "base/map.h"
@@ -317,6 +318,31 @@ static void children_are_run_and_reaped(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 }
 
+static void quantities_read_well(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} cases[] = {
+		{ 0, "0 B" },
+		{ 1023, "1023 B" },
+		{ 1024, "1.0 KiB" },
+		{ 1536, "1.5 KiB" },
+		{ 102348, "99.9 KiB" },
+		{ 102399, "100 KiB" },
+		{ (1 << 20) - 1, "1.0 MiB" },
+		{ 12897485, "12.3 MiB" },
+		{ 412ull << 30, "412 GiB" },
+		{ UINT64_MAX, "16.0 EiB" },
+	};
+	char buf[BS_HUMAN_LEN];
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++)
+		assert_string_equal(bs_human_bytes(cases[i].bytes, buf), cases[i].text);
+	assert_string_equal(bs_human_rate(3 << 20, 2 * BS_NS_PER_S, buf), "1.5 MiB/s");
+	assert_string_equal(bs_human_rate(1, 0, buf), "0 B/s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +358,7 @@ int main(void)
 		UNIT_TEST(digests_are_sha256),
 		UNIT_TEST(a_limit_refills_with_time),
 		UNIT_TEST(clocks_read_well),
+		UNIT_TEST(quantities_read_well),
 		UNIT_TEST(children_are_run_and_reaped),
 	};
 

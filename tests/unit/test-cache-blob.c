@@ -3,6 +3,8 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -226,6 +228,172 @@ static void blocks_of_another_epoch_are_forgotten(void **state)
 	bs_blob_free(b);
 }
 
+/* --- things that happen at once ------------------------------------------------------------- */
+
+static struct bs_blob *hooked; /* what the hooks below act upon, once */
+
+/* Between the check of all units and the end of a completion one of them is lost. */
+static int verify_and_lose(void *cookie, void *scratch, uint32_t i, const void *bytes)
+{
+	uint8_t byte;
+
+	if (hooked && i == MODEL_UNITS - 1) {
+		assert_int_equal(bs_blob_read(hooked, 3, geometry.bytes, &byte, 1), -ENODATA);
+		hooked = NULL;
+	}
+	return model_verify(cookie, scratch, i, bytes);
+}
+
+static void a_unit_that_is_lost_during_completion_is_missed(void **state)
+{
+	struct bs_blob_ops ops = model_ops;
+	struct bs_blob *b = open_blob(1);
+
+	for (uint32_t i = 0; i < MODEL_UNITS; i++)
+		store(b, i);
+	bs_blob_free(b);
+	ops.verify = verify_and_lose;
+	geometry.ops = &ops;
+	hooked = b = open_blob(2);
+	assert_int_equal(bs_blob_finish(b, NULL, unit), -EAGAIN);
+	assert_false(bs_blob_complete(b));
+	assert_int_equal(bs_blob_next_missing(b, 0), 3);
+	bs_blob_free(b);
+	b = open_blob(3);
+	assert_false(bs_blob_complete(b));
+	store(b, 3);
+	assert_int_equal(bs_blob_finish(b, NULL, unit), 0);
+	/* a complete one that is found wrong is no complete one after a crash either */
+	assert_int_equal(bs_blob_read(b, 3, geometry.bytes, unit, 1), -ENODATA);
+	bs_blob_free(b);
+	b = open_blob(4);
+	assert_false(bs_blob_complete(b));
+	assert_false(bs_blob_has(b, 2));
+	bs_blob_free(b);
+}
+
+/* bs_blob_finish with a file that cannot be synced in the place of blob. */
+static int finish_on_a_bad_disk(struct bs_blob *b)
+{
+	bs_autofd int good = bs_dup(bs_blob_fd(b));
+	bs_autofd int bad = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int r;
+
+	assert_true(dup2(bad, bs_blob_fd(b)) >= 0);
+	r = bs_blob_finish(b, NULL, unit);
+	assert_true(dup2(good, bs_blob_fd(b)) >= 0);
+	return r;
+}
+
+static void what_could_not_be_synced_is_not_believed(void **state)
+{
+	struct bs_blob *b = open_blob(1);
+
+	for (uint32_t i = 0; i < MODEL_UNITS; i++)
+		store(b, i);
+	assert_int_equal(finish_on_a_bad_disk(b), -EINVAL);
+	assert_false(bs_blob_complete(b));
+	assert_int_equal(bs_blob_n_present(b), 0);
+	for (uint32_t i = 0; i < MODEL_UNITS; i++) {
+		assert_false(bs_blob_has(b, i));
+		assert_false(bs_blob_check(b, i, NULL, unit));
+	}
+	store(b, 7);
+	assert_int_equal(bs_blob_n_present(b), 1);
+	bs_blob_free(b);
+	/* within the same epoch, too */
+	b = open_blob(1);
+	assert_false(bs_blob_has(b, 7));
+	assert_true(bs_blob_check(b, 7, NULL, unit));
+	for (uint32_t i = 0; i < MODEL_UNITS; i++) {
+		if (i != 7)
+			store(b, i);
+	}
+	assert_int_equal(bs_blob_finish(b, NULL, unit), 0);
+	bs_blob_free(b);
+}
+
+static void unit_and_fail(void *cookie, uint32_t i, struct bs_unit *ret)
+{
+	struct bs_blob *b = hooked;
+
+	hooked = NULL;
+	model_unit(cookie, i, ret);
+	if (b)
+		assert_int_equal(finish_on_a_bad_disk(b), -EINVAL);
+}
+
+/* It may have been written before the sync and be told of after it. */
+static void what_is_stored_while_a_sync_fails_is_not_believed(void **state)
+{
+	struct bs_blob_ops ops = model_ops;
+	struct bs_blob *b;
+
+	ops.unit = unit_and_fail;
+	geometry.ops = &ops;
+	b = open_blob(1);
+	for (uint32_t i = 0; i < MODEL_UNITS; i++)
+		store(b, i);
+	hooked = b;
+	assert_int_equal(bs_blob_store(b, 7, unit), -EIO);
+	assert_int_equal(bs_blob_n_present(b), 0);
+	assert_false(bs_blob_has(b, 7));
+	store(b, 7);
+	assert_true(bs_blob_has(b, 7));
+	bs_blob_free(b);
+}
+
+struct race {
+	struct bs_blob *b;
+	uint32_t unit;
+	int round; /* atomic: which may begin */
+	int done;  /* atomic: of the other thread */
+};
+
+#define ROUNDS 30000
+
+static void *store_main(void *arg)
+{
+	uint8_t bytes[MODEL_BLOCK];
+	struct race *r = arg;
+
+	model_content(model.units[r->unit].blob_off, bytes, sizeof(bytes));
+	for (int i = 1; i <= ROUNDS; i++) {
+		while (__atomic_load_n(&r->round, __ATOMIC_ACQUIRE) < i)
+			(void)sched_yield();
+		if (bs_blob_store(r->b, r->unit, bytes) < 0)
+			abort();
+		__atomic_store_n(&r->done, i, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* A unit that is found wrong while its right bytes are stored: there or not, but not both. */
+static void to_forget_and_to_store_at_once_is_one_or_the_other(void **state)
+{
+	bs_auto(blob) struct bs_blob *b = open_blob(1);
+	struct race r = { .b = b, .unit = 32 };
+	uint8_t byte;
+	pthread_t t;
+
+	assert_int_equal(model.units[r.unit].blob_len, MODEL_BLOCK);
+	assert_int_equal(pthread_create(&t, NULL, store_main, &r), 0);
+	for (int i = 1; i <= ROUNDS; i++) {
+		bool is_missing;
+
+		__atomic_store_n(&r.round, i, __ATOMIC_RELEASE);
+		for (int spin = 0; spin < i * 7 % 20000; spin++)
+			(void)__atomic_load_n(&r.done, __ATOMIC_ACQUIRE);
+		(void)bs_blob_read(b, r.unit, geometry.bytes, &byte, 1); /* forgets it */
+		while (__atomic_load_n(&r.done, __ATOMIC_ACQUIRE) < i)
+			(void)sched_yield();
+		is_missing = bs_blob_next_missing(b, r.unit) == r.unit;
+		assert_int_equal(bs_blob_has(b, r.unit), !is_missing);
+		assert_int_equal(bs_blob_n_present(b), !is_missing);
+	}
+	assert_int_equal(pthread_join(t, NULL), 0);
+}
+
 static void strange_files_are_survived(void **state)
 {
 	struct bs_blob *b;
@@ -259,6 +427,10 @@ int main(void)
 		CASE(a_complete_blob_is_believed_until_touched),
 		CASE(blocks_are_there_alone_and_together),
 		CASE(blocks_of_another_epoch_are_forgotten),
+		CASE(a_unit_that_is_lost_during_completion_is_missed),
+		CASE(what_could_not_be_synced_is_not_believed),
+		CASE(what_is_stored_while_a_sync_fails_is_not_believed),
+		CASE(to_forget_and_to_store_at_once_is_one_or_the_other),
 		CASE(strange_files_are_survived),
 	};
 

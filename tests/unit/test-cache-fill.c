@@ -27,8 +27,11 @@ struct fake {
 	struct model *model;
 	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
 	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
+	uint64_t spoilt;     /* atomic: the byte of the blob that is always wrong */
+	size_t keep;	     /* bytes that come all the same when it fails, at most half */
 	int n_fail;	     /* atomic; INT_MAX: always */
 	int n_reads, n_open; /* atomic */
+	uint64_t n_bytes;    /* atomic: asked for */
 	int hold;	     /* atomic: background ranges stay unanswered while set */
 };
 
@@ -42,14 +45,21 @@ static void *answer_main(void *arg)
 {
 	struct answer *a = arg;
 	struct bs_range *rg = a->rg;
+	uint64_t spoilt;
+	size_t got;
 
 	usleep((useconds_t)(rg->off % 977));
 	while (rg->lane == BS_LANE_BACKGROUND && __atomic_load_n(&a->f->hold, __ATOMIC_ACQUIRE))
 		usleep(1000);
-	if (rg->result == 0) {
-		model_content(rg->off, rg->buf, rg->len);
-		for (size_t i = 0; i < rg->len; i++)
+	got = rg->result == 0 ? rg->len : BS_MIN(a->f->keep, rg->len / 2);
+	__atomic_store_n(&rg->got, got, __ATOMIC_RELAXED);
+	if (got) {
+		model_content(rg->off, rg->buf, got);
+		for (size_t i = 0; i < got; i++)
 			((uint8_t *)rg->buf)[i] ^= 0xff;
+		spoilt = __atomic_load_n(&a->f->spoilt, __ATOMIC_ACQUIRE);
+		if (spoilt >= rg->off && spoilt < rg->off + got)
+			((uint8_t *)rg->buf)[spoilt - rg->off] ^= 1;
 		if (a->bad)
 			((uint8_t *)rg->buf)[rg->len / 2] ^= 1;
 	}
@@ -70,6 +80,7 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 	*a = (struct answer){ .f = f, .rg = rg };
 	__atomic_add_fetch(&f->n_reads, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&f->n_bytes, rg->len, __ATOMIC_RELAXED);
 	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (__atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
@@ -115,11 +126,14 @@ static void note_event(void *cookie, const char *text)
 	__atomic_add_fetch(&n_events, 1, __ATOMIC_RELAXED);
 }
 
+#define WRONG_WAIT_NS (300 * BS_NS_PER_MS)
+
 static int set_up_with(uint64_t read_wait_ns, bool ahead)
 {
 	const struct bs_loop_options lo = { 0 };
 	struct bs_fill_options fo = { .n_unpackers = 2,
 				      .read_wait_ns = read_wait_ns,
+				      .wrong_wait_ns = WRONG_WAIT_NS,
 				      .ahead = ahead,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free,
@@ -132,7 +146,8 @@ static int set_up_with(uint64_t read_wait_ns, bool ahead)
 	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	for (int i = 0; i < 2; i++)
 		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, source_names[i] },
-					  .model = &model };
+					  .model = &model,
+					  .spoilt = UINT64_MAX };
 	n_events = 0;
 	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
 	fo.loop = loop;
@@ -158,14 +173,22 @@ static int set_up_ahead(void **state)
 	return set_up_with(20 * BS_NS_PER_S, true);
 }
 
+/* Nothing is on its way, nor in the pause after a round. */
+static void wait_quiet(void)
+{
+	for (int quiet = 0; quiet < 20; quiet++) {
+		if (__atomic_load_n(&fakes[0].n_open, __ATOMIC_ACQUIRE) +
+		    __atomic_load_n(&fakes[1].n_open, __ATOMIC_ACQUIRE))
+			quiet = 0;
+		usleep(10000);
+	}
+}
+
 static int tear_down(void **state)
 {
 	static const char *const names[] = { "blob", "present", "blocks", "state" };
 
-	while (__atomic_load_n(&fakes[0].n_open, __ATOMIC_ACQUIRE) +
-	       __atomic_load_n(&fakes[1].n_open, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	usleep(20000); /* what was answered last is being stored */
+	wait_quiet();
 	bs_loop_free(loop);
 	bs_fill_free(fill);
 	bs_blob_free(blob);
@@ -316,12 +339,15 @@ static void a_dead_first_source_is_asked_once(void **state)
 
 static void a_new_start_takes_no_source_away(void **state)
 {
-	struct fake dead = { .repo = { &fake_ops, 1000, dead_name },
-			     .fail = -EHOSTUNREACH,
-			     .n_fail = 1000000 };
+	/* static: the origin has it until the end */
+	static struct fake dead;
 	struct bs_repo *repo = &dead.repo;
 	size_t n;
 
+	dead = (struct fake){ .repo = { &fake_ops, 1000, dead_name },
+			      .fail = -EHOSTUNREACH,
+			      .spoilt = UINT64_MAX,
+			      .n_fail = 1000000 };
 	bs_origin_add(origin, &repo, 1);
 	bs_origin_add(origin, &repo, 1);
 	(void)bs_repo_unref(bs_origin_pick(origin, 0, &n));
@@ -349,14 +375,91 @@ static void a_deadline_ends_a_read_and_the_next_one_heals(void **state)
 	assert_int_equal(read_and_check(0, 4096), 0);
 }
 
+/* Both sources give these bytes wrong, for good or until it is UINT64_MAX. */
+static void spoil(uint64_t off)
+{
+	__atomic_store_n(&fakes[0].spoilt, off, __ATOMIC_RELEASE);
+	__atomic_store_n(&fakes[1].spoilt, off, __ATOMIC_RELEASE);
+}
+
+static int n_reads(void)
+{
+	return __atomic_load_n(&fakes[0].n_reads, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&fakes[1].n_reads, __ATOMIC_RELAXED);
+}
+
 static void wrong_bytes_everywhere_fail_that_unit_alone(void **state)
 {
-	fakes[0].fail = fakes[1].fail = -EBADMSG;
-	fakes[0].n_fail = fakes[1].n_fail = 1000000;
-	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), -EIO);
-	fakes[0].n_fail = fakes[1].n_fail = 0;
+	const struct bs_unit *u = &model.units[9];
+	uint64_t start;
+	int asked, told;
+
+	spoil(u->blob_off + u->blob_len / 2);
+	/* in the midst of others, which come with it */
+	assert_int_equal(read_and_check(model.units[5].blob_off, 500000), -EIO);
+	start = bs_clock_ns();
+	asked = n_reads();
+	told = n_events;
+	assert_in_range(asked, 6, 7);
+	/* each page of it: at once, without asking, without a word */
+	for (uint64_t off = u->blob_off; off < u->blob_off + u->blob_len; off += 4096)
+		assert_int_equal(read_and_check(off, 4096), -EIO);
 	assert_int_equal(read_and_check(model.units[8].blob_off, 4096), 0);
+	assert_int_equal(read_and_check(model.units[10].blob_off, 4096), 0);
+	assert_int_equal(n_reads(), asked);
+	assert_int_equal(n_events, told);
+	/* then it is asked for again, and not again for twice as long */
+	while (bs_clock_ns() < start + WRONG_WAIT_NS)
+		usleep(1000);
+	assert_int_equal(read_and_check(u->blob_off, 4096), -EIO);
+	assert_int_equal(n_reads(), asked + 6);
+	spoil(UINT64_MAX);
+	usleep(WRONG_WAIT_NS * 3 / 2 / 1000);
+	assert_int_equal(read_and_check(u->blob_off, 4096), -EIO);
+	assert_int_equal(n_reads(), asked + 6);
+	usleep(WRONG_WAIT_NS / 1000);
+	assert_int_equal(read_and_check(u->blob_off, 4096), 0);
+}
+
+static void a_new_source_is_asked_for_what_was_wrong(void **state)
+{
+	/* static: the origin has it until the end */
+	static struct fake good;
+	struct bs_repo *repo = &good.repo;
+
+	good = (struct fake){ .repo = { &fake_ops, 1000, dead_name }, .spoilt = UINT64_MAX };
+	spoil(model.units[9].blob_off);
+	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), -EIO);
+	assert_true(bs_origin_is_wrong(origin, 9));
+	bs_origin_add(origin, &repo, 1);
 	assert_int_equal(read_and_check(model.units[9].blob_off, 4096), 0);
+	assert_false(bs_origin_is_wrong(origin, 9));
+}
+
+/* All but that unit are fetched, it is asked for now and then, and completed when it heals. */
+static void a_completion_goes_round_what_is_wrong(void **state)
+{
+	spoil(model.units[9].blob_off);
+	completed = 0;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	for (int i = 0; i < 10000 && bs_blob_n_present(blob) < MODEL_UNITS - 1; i++)
+		usleep(1000);
+	assert_int_equal(bs_blob_n_present(blob), MODEL_UNITS - 1);
+	wait_quiet();
+	assert_true(n_reads() < 60);
+	spoil(UINT64_MAX);
+	wait_completed();
+}
+
+static void no_more_is_remembered_than_there_is_room_for(void **state)
+{
+	for (uint32_t i = 0; i < 2 * BS_ORIGIN_WRONG_MAX; i++)
+		bs_origin_wrong(origin, i, BS_NS_PER_S);
+	assert_true(bs_origin_is_wrong(origin, BS_ORIGIN_WRONG_MAX - 1));
+	assert_false(bs_origin_is_wrong(origin, BS_ORIGIN_WRONG_MAX));
+	for (uint32_t i = 0; i < 2 * BS_ORIGIN_WRONG_MAX; i++)
+		bs_origin_right(origin, i);
+	assert_false(bs_origin_is_wrong(origin, 0));
 }
 
 static void cut_bodies_are_no_wrong_bytes(void **state)
@@ -366,6 +469,33 @@ static void cut_bodies_are_no_wrong_bytes(void **state)
 	fakes[0].n_fail = fakes[1].n_fail = 5;
 	assert_int_equal(read_and_check(0, 4096), 0);
 	assert_int_equal(stats().failed_reads, 0);
+}
+
+static void what_came_of_a_broken_range_is_kept(void **state)
+{
+	const uint32_t first = 16, n = 8;
+	uint64_t len = model.units[first + n].blob_off - model.units[first].blob_off, right = 0;
+
+	fakes[0].fail = -ETIMEDOUT;
+	fakes[0].keep = SIZE_MAX;
+	fakes[0].n_fail = 1;
+	assert_int_equal(read_and_check(model.units[first].blob_off, (uint32_t)len), 0);
+	for (uint32_t i = first; right + model.units[i].data_len <= len / 2; i++)
+		right += model.units[i].data_len;
+	assert_true(right > 0);
+	assert_int_equal(fakes[0].n_bytes, len);
+	assert_int_equal(fakes[1].n_bytes, len - right);
+	assert_int_equal(stats().fetched_units, n);
+	/* of another lane, and wherever it breaks */
+	fakes[0].n_fail = fakes[1].n_fail = 20;
+	fakes[1].fail = -ETIMEDOUT;
+	fakes[1].keep = 70000;
+	completed = 0;
+	assert_int_equal(bs_fill_complete(fill, blob, origin, note_completed, NULL), 0);
+	run_readers();
+	wait_completed();
+	assert_int_equal(stats().failed_reads, 0);
+	assert_int_equal(stats().fetched_units, MODEL_UNITS);
 }
 
 static void a_full_disk_is_served_from_memory(void **state)
@@ -537,7 +667,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_deadline_ends_a_read_and_the_next_one_heals,
 						set_up_impatient, tear_down),
 		CASE(wrong_bytes_everywhere_fail_that_unit_alone),
+		CASE(a_new_source_is_asked_for_what_was_wrong),
+		CASE(a_completion_goes_round_what_is_wrong),
+		CASE(no_more_is_remembered_than_there_is_room_for),
 		CASE(cut_bodies_are_no_wrong_bytes),
+		CASE(what_came_of_a_broken_range_is_kept),
 		CASE(a_full_disk_is_served_from_memory),
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),

@@ -309,6 +309,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(test_defaults),
+		UNIT_TEST(test_named_file_must_exist),
 		UNIT_TEST(test_file),
 		UNIT_TEST(test_errors_name_place_and_remedy),
 		UNIT_TEST(test_good_keys_of_a_bad_file_count),

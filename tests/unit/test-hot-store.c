@@ -138,23 +138,6 @@ static void tags_tell_images_and_workloads_apart(void **state)
 	assert_string_equal(a, bs_hot_tag(&hot.image.digest, "train", b));
 }
 
-static void names_of_workloads(void **state)
-{
-	char longest[BS_WORKLOAD_MAX + 2];
-
-	memset(longest, 'a', sizeof(longest));
-	longest[BS_WORKLOAD_MAX] = '\0';
-	assert_true(bs_workload_ok(longest));
-	longest[BS_WORKLOAD_MAX] = 'a';
-	longest[BS_WORKLOAD_MAX + 1] = '\0';
-	assert_false(bs_workload_ok(longest));
-	assert_true(bs_workload_ok("team/llama-7b:train+eval@v1.2_x"));
-	assert_false(bs_workload_ok(""));
-	assert_false(bs_workload_ok("a b"));
-	assert_false(bs_workload_ok("a\n"));
-	assert_false(bs_workload_ok("\xc3\xa4"));
-}
-
 #define STORE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -165,7 +148,6 @@ int main(void)
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(wrong_manifests_are_refused),
 		UNIT_TEST(tags_tell_images_and_workloads_apart),
-		UNIT_TEST(names_of_workloads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

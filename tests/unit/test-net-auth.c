@@ -187,6 +187,18 @@ static void a_broken_file_hides_no_other_but_is_reported(void **state)
 	assert_non_null(strstr(err.msg, ".docker/config.json"));
 }
 
+static void docker_config_is_a_file_or_its_directory(void **state)
+{
+	bs_autofree char *dir = bs_strf("%s/d", top), *file = bs_strf("%s/d/config.json", top);
+	const struct bs_auth_options by_dir = { .docker_config = dir };
+	const struct bs_auth_options by_file = { .docker_config = file };
+
+	assert_int_equal(mkdir(dir, 0700), 0);
+	write_file("d/config.json", 0600, "{\"auths\":{\"r.x\":{\"auth\":\"Yzpw\"}}}");
+	expect(&by_dir, "r.x", "a", "c", "p");
+	expect(&by_file, "r.x", "a", "c", "p");
+}
+
 static void helpers_are_run(void **state)
 {
 	const struct bs_auth_options o = { 0 };
@@ -255,6 +267,7 @@ int main(void)
 		AUTH_TEST(entries_are_read_in_all_forms),
 		AUTH_TEST(files_are_asked_in_order_and_anew),
 		AUTH_TEST(a_broken_file_hides_no_other_but_is_reported),
+		AUTH_TEST(docker_config_is_a_file_or_its_directory),
 		AUTH_TEST(helpers_are_run),
 		AUTH_TEST(kubelet_providers_are_run),
 	};

@@ -311,6 +311,136 @@ static void what_dead_writers_left_is_removed_what_live_ones_hold_is_not(void **
 	bs_layout_temp_done(&live);
 }
 
+/* --- a path that names another directory ------------------------------------------------------- */
+
+struct followed {
+	char path[128];
+	int n_asked;
+	bool ended;
+};
+
+static int open_path(void *cookie)
+{
+	struct followed *f = cookie;
+	int fd = open(f->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	f->n_asked++;
+	return fd < 0 ? -errno : fd;
+}
+
+static void note_end(void *cookie)
+{
+	((struct followed *)cookie)->ended = true;
+}
+
+/* Adds a manifest of these bytes, tagged so. */
+static void add_to_layout(const char *path, const char *bytes, struct bs_digest *ret)
+{
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct dir d;
+
+	(void)snprintf(d.path, sizeof(d.path), "%s", path);
+	d.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = open_layout(&d);
+	put_manifest(r, bytes, bytes, ret);
+	d.fd = bs_close(d.fd);
+}
+
+static void make_layout(const char *path, const char *bytes, struct bs_digest *ret)
+{
+	assert_int_equal(mkdir(path, 0700), 0);
+	add_to_layout(path, bytes, ret);
+}
+
+static void note_range(struct bs_range *rg)
+{
+}
+
+static int range_of(struct bs_repo *r, const struct bs_digest *d)
+{
+	char buf[1];
+	struct bs_range rg = { .blob = *d, .len = 1, .buf = buf, .done = note_range };
+
+	bs_repo_read(r, &rg);
+	return rg.result;
+}
+
+static void a_directory_in_the_place_of_another_is_found(void **state)
+{
+	const struct dir *dir = *state;
+	struct followed f = { .ended = false };
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct bs_digest one, two;
+	char aside[160], blobs[160], aside_blobs[160];
+	int fd;
+
+	(void)snprintf(f.path, sizeof(f.path), "%s/l", dir->path);
+	(void)snprintf(aside, sizeof(aside), "%s/old", dir->path);
+	(void)snprintf(aside_blobs, sizeof(aside_blobs), "%s/blobs.old", dir->path);
+	make_layout(f.path, "{}", &one);
+	fd = open(f.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(bs_layout_open(fd, f.path, false, &r, NULL), 0);
+	fd = bs_close(fd);
+	bs_layout_follow(r, open_path, &f, note_end);
+	assert_int_equal(range_of(r, &one), 0);
+	assert_int_equal(f.n_asked, 0);
+	assert_int_equal(rename(f.path, aside), 0);
+	assert_int_equal(range_of(r, &one), 0); /* what is open stays so */
+	/* nothing is there now, and it is not looked for each time */
+	bs_digest_of("[]", 2, &two);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(range_of(r, &two), -ENOENT);
+	assert_int_equal(f.n_asked, 1);
+	make_layout(f.path, "[]", &two);
+	(void)usleep(1100000);
+	assert_int_equal(range_of(r, &two), 0);
+	assert_int_equal(range_of(r, &one), -ENOENT);
+	expect_tags(r, "[] ");
+	/* its blobs alone are replaced */
+	(void)snprintf(blobs, sizeof(blobs), "%s/blobs", f.path);
+	assert_int_equal(rename(blobs, aside_blobs), 0);
+	add_to_layout(f.path, "{}", &one);
+	(void)usleep(1100000);
+	assert_int_equal(range_of(r, &one), 0);
+	assert_int_equal(range_of(r, &two), -ENOENT);
+	r = bs_repo_unref(r);
+	assert_true(f.ended);
+}
+
+/* Neither a directory that is no layout nor a symlink within one leads anywhere. */
+static void what_is_no_layout_is_not_followed(void **state)
+{
+	const struct dir *dir = *state;
+	struct followed f = { .ended = false };
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct bs_digest one, two;
+	char other[96], blobs[160];
+	int fd;
+
+	(void)snprintf(f.path, sizeof(f.path), "%s/l", dir->path);
+	make_layout(f.path, "{}", &one);
+	fd = open(f.path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(bs_layout_open(fd, f.path, false, &r, NULL), 0);
+	fd = bs_close(fd);
+	bs_layout_follow(r, open_path, &f, note_end);
+	(void)snprintf(other, sizeof(other), "%s/other", dir->path);
+	make_layout(other, "[]", &two);
+	(void)snprintf(blobs, sizeof(blobs), "%s/other/oci-layout", dir->path);
+	assert_int_equal(unlink(blobs), 0);
+	(void)snprintf(f.path, sizeof(f.path), "%s", other);
+	assert_int_equal(range_of(r, &two), -ENOENT);
+	(void)snprintf(f.path, sizeof(f.path), "%s/third", dir->path);
+	make_layout(f.path, "[[]]", &two);
+	(void)snprintf(blobs, sizeof(blobs), "%s/third/blobs", dir->path);
+	(void)snprintf(other, sizeof(other), "%s/third/real", dir->path);
+	assert_int_equal(rename(blobs, other), 0);
+	assert_int_equal(symlink("real", blobs), 0);
+	(void)usleep(1100000);
+	assert_int_equal(range_of(r, &two), -ENOENT);
+	assert_int_equal(f.n_asked, 2);
+	assert_int_equal(range_of(r, &one), 0);
+}
+
 static void something_else_is_no_layout(void **state)
 {
 	const struct dir *dir = *state;
@@ -370,6 +500,8 @@ int main(void)
 		LAYOUT_TEST(foreign_layouts_are_understood),
 		LAYOUT_TEST(nothing_outside_the_layout_is_read),
 		LAYOUT_TEST(what_dead_writers_left_is_removed_what_live_ones_hold_is_not),
+		LAYOUT_TEST(a_directory_in_the_place_of_another_is_found),
+		LAYOUT_TEST(what_is_no_layout_is_not_followed),
 		LAYOUT_TEST(something_else_is_no_layout),
 		LAYOUT_TEST(many_writers_lose_no_tag),
 	};

@@ -240,7 +240,10 @@ static void test_bad_annotations(void **state)
 {
 	static const char *const texts[] = { "{\"dev.bootseer.image\":1}",
 					     "{\"dev.bootseer.image\":\"\"}",
-					     "{\"dev.bootseer.fallback\":\"plain\"}" };
+					     "{\"dev.bootseer.fallback\":\"plain\"}",
+					     "{\"dev.bootseer.workload\":\"a b\"}",
+					     "{\"dev.bootseer.workload\":\"\"}",
+					     "{\"dev.bootseer.record\":\"maybe\"}" };
 
 	(void)state;
 	for (size_t i = 0; i < BS_ARRAY_LEN(texts); i++) {

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* Filling an image's entry in the cache (images.h says what is in it) from one source. */
+#ifndef BS_ROOTFS_ENTRY_H
+#define BS_ROOTFS_ENTRY_H
+
+struct bs_digest;
+struct bs_error;
+struct bs_repo;
+struct bs_timeline;
+
+#define BS_ENTRY_METADATA "meta-1.erofs" /* the last file: with it the entry is prepared */
+#define BS_ENTRY_TABLE_MAX (512u << 20)
+
+/*
+ * Fetches, proves and publishes all that a mount needs into images/<hex>/. Two at once do
+ * no harm: they publish the same bytes, each file whole.
+ */
+int bs_entry_fetch(int images, const struct bs_digest *digest, struct bs_repo *repo,
+		   struct bs_timeline *tl, struct bs_error *err);
+
+#endif

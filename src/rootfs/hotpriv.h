@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* What hotstart.c (finding, streaming, status) and hotrecord.c (recording, making) share. */
+#ifndef BS_ROOTFS_HOTPRIV_H
+#define BS_ROOTFS_HOTPRIV_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "cache/stream.h"
+#include "rootfs/hotstart.h"
+
+struct bs_pack;
+
+#define HOT_ID_LEN 40u
+
+/* A start's recording, from the first read until the pack is made. */
+struct recorded {
+	struct bs_list all;
+	struct bs_recorded pub;
+	char id[HOT_ID_LEN + 1];
+	char workload[BS_WORKLOAD_MAX + 1];
+	bool built; /* its pack, or it was given up */
+};
+
+/* A pack that is, or was, streamed. */
+struct streamed {
+	struct bs_list all;
+	struct bs_hotstart *of;
+	struct bs_cached *image;
+	struct bs_hot hot;
+	struct bs_pack *pack;
+	struct bs_timeline tl;
+	bool running;
+	struct bs_stream_result result;
+};
+
+struct bs_hotstart {
+	struct bs_hotstart_options o;
+	pthread_mutex_t lock; /* guards the lists and what is in them */
+	pthread_cond_t changed;
+	struct bs_list recorded, streamed;
+	_Atomic unsigned int n_recorded;
+	pthread_t builder;
+};
+
+/* The id of an image's workload in the names of files; returns id. */
+const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1]);
+
+/* A line for the log. */
+void bs_hotstart_tell(struct bs_hotstart *hs, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Whether the image's entry has the file hot-ID.WHAT. */
+bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what);
+
+/* hotrecord.c: whether the start with this id is being recorded, or made a pack of. */
+bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id);
+/* The thread that makes packs. */
+int bs_hotstart_start_builder(struct bs_hotstart *hs, struct bs_error *err);
+
+#endif

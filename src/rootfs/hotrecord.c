@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* Recordings of starts, the FUSE files that they read through, and what is made of them. */
+#include "config.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/atomicfile.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cache/blob.h"
+#include "hot/recording.h"
+#include "net/repo.h"
+#include "rootfs/hotbuild.h"
+#include "rootfs/hotpriv.h"
+
+bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_for_each(it, &hs->recorded) {
+		const struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		found |= bs_streq(r->id, id) && r->pub.recording && !r->built;
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
+	return found;
+}
+
+/* --- recordings ------------------------------------------------------------------------------ */
+
+/* The node of a recording's file: as for images, its name's first digits. */
+static uint64_t node_of(const char *id)
+{
+	uint64_t node = 0;
+
+	for (size_t i = 0; i < 16; i++)
+		node = node << 4 | (uint64_t)(id[i] <= '9' ? id[i] - '0' : id[i] - 'a' + 10);
+	return node < 2 ? node + 2 : node; /* 0 is no node, 1 the root */
+}
+
+static bool id_ok(const char *id)
+{
+	return strlen(id) == HOT_ID_LEN && strspn(id, "0123456789abcdef") == HOT_ID_LEN;
+}
+
+/* Lock held. */
+static struct recorded *find_recorded(struct bs_hotstart *hs, uint64_t node)
+{
+	bs_list_for_each(it, &hs->recorded) {
+		struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		if (r->pub.node == node)
+			return r;
+	}
+	return NULL;
+}
+
+static struct recorded *recorded_free(struct recorded *r)
+{
+	if (!r)
+		return NULL;
+	(void)bs_recording_free(r->pub.recording);
+	free(r);
+	return NULL;
+}
+DEFINE_BS_AUTO(recorded, struct recorded, recorded_free)
+
+/*
+ * Opens (or goes on with) the recording and keeps it in the list; one there is stays.
+ * begin: also when there is none yet.
+ */
+static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id,
+			 const char *workload, bool begin, struct bs_error *err)
+{
+	bs_auto(recorded) struct recorded *r = calloc(1, sizeof(*r));
+	bs_autofree char *name = bs_strf("hot-%s.rec", id);
+	int rc;
+
+	if (!r || !name)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	bs_list_init(&r->all);
+	(void)snprintf(r->id, sizeof(r->id), "%s", id);
+	(void)snprintf(r->workload, sizeof(r->workload), "%s", workload);
+	r->pub.image = image;
+	r->pub.node = node_of(id);
+	if (begin || bs_hot_has_file(image, id, "rec")) {
+		rc = bs_recording_open(bs_cached_dirfd(image), name,
+				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.window_ns,
+				       &r->pub.recording, err);
+		if (rc < 0)
+			return rc;
+	}
+	(void)pthread_mutex_lock(&hs->lock);
+	if (!find_recorded(hs, r->pub.node)) {
+		bs_list_append(&hs->recorded, &r->all);
+		atomic_fetch_add(&hs->n_recorded, 1);
+		r = NULL;
+		(void)pthread_cond_signal(&hs->changed);
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
+	return 0;
+}
+
+int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
+		       struct bs_error *err)
+{
+	char id[HOT_ID_LEN + 1], hex[BS_DIGEST_TEXT_LEN];
+	bs_autofree char *name = NULL;
+	struct bs_cached *image = bs_images_await(hs->o.images, rq->image,
+						  bs_clock_ns() + rq->wait_ns);
+	int r;
+
+	if (!image)
+		return bs_fail(err, -ETIMEDOUT, "recording: its image was not made ready");
+	name = bs_strf("hot-%s.workload", bs_hot_id(rq->image, rq->workload, id));
+	if (!name)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload, strlen(rq->workload),
+				0600, false);
+	if (r < 0)
+		return bs_fail_errno(err, r, "write '%s' in the cache", name);
+	r = open_recorded(hs, image, id, rq->workload, true, err);
+	if (r < 0)
+		return r;
+	(void)snprintf(ret_file, BS_HOTSTART_FILE_LEN, "%.64s.%s", bs_digest_hex(rq->image, hex),
+		       id);
+	*ret = image;
+	return 0;
+}
+
+/* A recording that a worker before us began; it may be over, and the mount still there. */
+static int load_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id)
+{
+	bs_autofree char *name = bs_strf("hot-%s.workload", id), *workload = NULL;
+
+	if (!name ||
+	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_WORKLOAD_MAX, &workload,
+			    NULL) < 0 ||
+	    !bs_workload_ok(workload))
+		return -ENOENT;
+	return open_recorded(hs, image, id, workload, false, NULL);
+}
+
+static bool give_recorded(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
+{
+	struct recorded *r;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	r = find_recorded(hs, node);
+	if (r)
+		*ret = r->pub;
+	(void)pthread_mutex_unlock(&hs->lock);
+	return r != NULL;
+}
+
+bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_recorded *ret)
+{
+	const char *dot = strchr(name, '.');
+	char hex[BS_DIGEST_TEXT_LEN];
+	struct bs_cached *image;
+
+	if (!dot || dot - name != 64 || !id_ok(dot + 1))
+		return false;
+	if (give_recorded(hs, node_of(dot + 1), ret))
+		return true;
+	(void)snprintf(hex, sizeof(hex), "%.64s", name);
+	image = bs_images_by_name(hs->o.images, hex);
+	return image && load_recorded(hs, image, dot + 1) == 0 &&
+	       give_recorded(hs, node_of(dot + 1), ret);
+}
+
+/* The recording's id in an image's entry, by its node. */
+static bool find_in_entry(struct bs_hotstart *hs, struct bs_cached *image, uint64_t node)
+{
+	int fd = openat(bs_cached_dirfd(image), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	bool found = false;
+	struct dirent *de;
+
+	if (!d) {
+		(void)bs_close(fd);
+		return false;
+	}
+	while (!found && (de = readdir(d))) {
+		const char *rest = bs_str_after(de->d_name, "hot-");
+		char id[HOT_ID_LEN + 1];
+
+		if (!rest || strlen(rest) != HOT_ID_LEN + strlen(".workload") ||
+		    !bs_str_ends(rest, ".workload"))
+			continue;
+		(void)snprintf(id, sizeof(id), "%s", rest);
+		found = id_ok(id) && node_of(id) == node && load_recorded(hs, image, id) == 0;
+	}
+	(void)closedir(d);
+	return found;
+}
+
+bool bs_hotstart_known(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
+{
+	return atomic_load_explicit(&hs->n_recorded, memory_order_acquire) > 0 &&
+	       give_recorded(hs, node, ret);
+}
+
+bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret)
+{
+	struct dirent *de;
+	DIR *d;
+	int fd;
+
+	if (give_recorded(hs, node, ret))
+		return true;
+	fd = openat(bs_images_dirfd(hs->o.images), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	d = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!d) {
+		(void)bs_close(fd);
+		return false;
+	}
+	while ((de = readdir(d))) {
+		struct bs_cached *image = de->d_name[0] == '.'
+						  ? NULL
+						  : bs_images_by_name(hs->o.images, de->d_name);
+
+		if (image && find_in_entry(hs, image, node))
+			break;
+	}
+	(void)closedir(d);
+	return de && give_recorded(hs, node, ret);
+}
+
+/* --- the builder ------------------------------------------------------------------------------- */
+
+/* Where the image's data was last said to be. */
+static int sources_of(const struct bs_cached *image, struct bs_strv *ret)
+{
+	bs_autofree char *text = NULL;
+	int r = bs_read_file_at(bs_cached_dirfd(image), "sources", O_NOFOLLOW, 65536, &text, NULL);
+
+	return r < 0 ? r : bs_strv_split(ret, text, "\n");
+}
+
+/* At the first source that takes it. */
+static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b)
+{
+	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
+	bs_autostrv sources = { 0 };
+
+	(void)sources_of(r->pub.image, &sources);
+	for (size_t i = 0; i < sources.n; i++) {
+		bs_auto(repo) struct bs_repo *repo = NULL;
+		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
+
+		if (rc == 0)
+			rc = bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd,
+					    false, &err);
+		if (rc == 0 || rc == -EEXIST) {
+			bs_hotstart_tell(hs,
+					 "hot pack of workload '%s' (%" PRIu64 " KiB): %s at '%s'",
+					 r->workload, b->hot.pack.size >> 10,
+					 rc == 0 ? "published" : "another node was first",
+					 sources.v[i]);
+			return;
+		}
+		if (i == 0)
+			first = err;
+	}
+	bs_hotstart_tell(
+		hs,
+		"hot pack of workload '%s' stays on this node: %s (give the node's credentials "
+		"the right to push, or set publish = no; 'bootseerctl hot push' does it by hand)",
+		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
+}
+
+static void build(struct bs_hotstart *hs, const struct recorded *r)
+{
+	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id);
+	int dirfd = bs_cached_dirfd(r->pub.image);
+	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->pub.recording, r->workload, &b,
+				  &err);
+
+	if (rc == 0)
+		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
+	if (rc < 0)
+		bs_hotstart_tell(hs, "no hot pack of workload '%s': %s", r->workload,
+				 bs_error_text(&err));
+	else if (hs->o.publish)
+		publish(hs, r, &b);
+	if (rec)
+		(void)unlinkat(dirfd, rec, 0);
+}
+
+/* One that is over and not built yet; else *ret_next_ns: when to look again. Lock held. */
+static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
+{
+	*ret_next_ns = UINT64_MAX;
+	bs_list_for_each(it, &hs->recorded) {
+		struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		if (!r->pub.recording || r->built)
+			continue;
+		if (bs_recording_over(r->pub.recording))
+			return r;
+		*ret_next_ns = BS_NS_PER_S;
+	}
+	return NULL;
+}
+
+/* A thread of its own, behind all others: nobody waits for a pack. */
+static void *builder_main(void *arg)
+{
+	struct bs_hotstart *hs = arg;
+
+	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
+	(void)pthread_mutex_lock(&hs->lock);
+	for (;;) {
+		uint64_t next_ns;
+		struct recorded *r = next_over(hs, &next_ns);
+
+		if (r) {
+			(void)pthread_mutex_unlock(&hs->lock);
+			build(hs, r); /* stays in the list as long as the process */
+			(void)pthread_mutex_lock(&hs->lock);
+			r->built = true;
+		} else if (next_ns == UINT64_MAX) {
+			(void)pthread_cond_wait(&hs->changed, &hs->lock);
+		} else {
+			(void)pthread_mutex_unlock(&hs->lock);
+			(void)poll(NULL, 0, (int)(next_ns / BS_NS_PER_MS));
+			(void)pthread_mutex_lock(&hs->lock);
+		}
+	}
+	return NULL;
+}
+
+int bs_hotstart_start_builder(struct bs_hotstart *hs, struct bs_error *err)
+{
+	int r = pthread_create(&hs->builder, NULL, builder_main, hs);
+
+	return r == 0 ? 0 : bs_fail_errno(err, -r, "start the builder of hot packs");
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* What a supervisor takes over from a keeper or a service manager that has not all of it. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+#include "daemon/super.h"
+#include "daemon/systemd.h"
+
+#define DIGEST "sha256:0123456789012345678901234567890123456789012345678901234567890123"
+/* a service manager lets no name hold a ':' */
+#define DIGEST_IN_NAME "sha256@0123456789012345678901234567890123456789012345678901234567890123"
+#define FIRST_FD 3
+
+static void begin(struct super *s)
+{
+	const int epoll = epoll_create1(EPOLL_CLOEXEC);
+
+	memset(s, 0, sizeof(*s));
+	/* out of the way of what a service manager gives */
+	s->epoll = fcntl(epoll, F_DUPFD_CLOEXEC, 100);
+	assert_true(s->epoll >= 0);
+	(void)bs_close(epoll);
+	s->fuse_fd = s->fuse_mnt = -EBADF;
+	s->listen.fd = s->keeper.fd = s->worker.fd = s->old_worker.fd = -EBADF;
+	s->keeper_process.pidfd = -EBADF;
+	bs_list_init(&s->images);
+	bs_list_init(&s->pending);
+}
+
+static void end(struct super *s)
+{
+	bs_list_for_each(it, &s->images) {
+		struct held_image *i = bs_list_entry(it, struct held_image, all);
+
+		(void)bs_close(i->mnt);
+		pending_done(&i->mount);
+		bs_list_remove(&i->all);
+		free(i);
+	}
+	(void)bs_close(s->fuse_fd);
+	(void)bs_close(s->fuse_mnt);
+	(void)bs_close(s->listen.fd);
+	(void)bs_close(s->keeper.fd);
+	(void)bs_close(s->keeper_process.pidfd);
+	(void)bs_close(s->epoll);
+}
+
+/* names: "a b c", each a descriptor of its own. */
+static void hand_over(int link, const char *names)
+{
+	bs_autostrv list = { 0 };
+	bs_automsg end;
+
+	assert_int_equal(bs_strv_split(&list, names, " "), 0);
+	for (size_t i = 0; i < list.n; i++) {
+		bs_autofd int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		bs_automsg m;
+
+		bs_msg_init(&m, BS_MSG_KEPT, 0);
+		assert_int_equal(bs_msg_add_text(&m, BS_TAG_NAME, list.v[i]), 0);
+		assert_int_equal(bs_msg_add_fd(&m, fd), 0);
+		assert_int_equal(bs_msg_send(link, &m), 0);
+	}
+	bs_msg_init(&end, BS_MSG_KEPT, 0);
+	assert_int_equal(bs_msg_send(link, &end), 0);
+}
+
+static void from_keeper(struct super *s, const char *names, int *ret_keeper)
+{
+	int pair[2];
+
+	begin(s);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	hand_over(pair[0], names);
+	assert_int_equal(kept_adopt(s, pair[1], NULL), 0);
+	*ret_keeper = pair[0];
+}
+
+static void from_manager(struct super *s, const char *names, unsigned int n)
+{
+	char text[16];
+
+	begin(s);
+	for (unsigned int i = 0; i < n; i++) {
+		bs_autofd int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+		assert_true(fd >= 0);
+		if (fd != FIRST_FD + (int)i)
+			assert_int_equal(dup2(fd, FIRST_FD + (int)i), FIRST_FD + (int)i);
+		else
+			fd = -EBADF;
+	}
+	(void)snprintf(text, sizeof(text), "%d", (int)getpid());
+	(void)setenv("LISTEN_PID", text, 1);
+	(void)snprintf(text, sizeof(text), "%u", n);
+	(void)setenv("LISTEN_FDS", text, 1);
+	(void)setenv("LISTEN_FDNAMES", names, 1);
+	bs_systemd_begin(true);
+	assert_int_equal(kept_adopt_given(s, NULL), 0);
+}
+
+/* Whether there is a mount of the image to be given out. */
+static bool has_image(struct super *s)
+{
+	const struct held_image *i = mounts_get(s, DIGEST, false);
+
+	return i && i->mnt >= 0 && i->state == IMAGE_MOUNTED;
+}
+
+static void no_fuse(const struct super *s)
+{
+	assert_false(s->fuse_used);
+	assert_true(s->fuse_fd < 0);
+	assert_true(s->fuse_mnt < 0);
+}
+
+static void a_connection_without_its_mount_is_none(void **state)
+{
+	struct super s;
+	int keeper;
+
+	from_manager(&s, "fuse", 1);
+	no_fuse(&s);
+	end(&s);
+	from_keeper(&s, "listen fuse", &keeper);
+	no_fuse(&s);
+	(void)bs_close(keeper);
+	end(&s);
+}
+
+static void nor_a_mount_without_its_connection(void **state)
+{
+	struct super s;
+	int keeper;
+
+	from_manager(&s, "fuse-mount:lazy@" DIGEST_IN_NAME, 2);
+	no_fuse(&s);
+	assert_false(has_image(&s));
+	end(&s);
+	from_keeper(&s, "listen fuse-mount lazy:" DIGEST, &keeper);
+	no_fuse(&s);
+	assert_false(has_image(&s));
+	(void)bs_close(keeper);
+	end(&s);
+	from_keeper(&s, "listen fuse-mount whole:" DIGEST, &keeper);
+	no_fuse(&s);
+	assert_true(has_image(&s));
+	(void)bs_close(keeper);
+	end(&s);
+}
+
+static void both_are_taken_over_in_any_order(void **state)
+{
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "lazy:" DIGEST " fuse-mount fuse listen", &keeper);
+	assert_true(s.fuse_used);
+	assert_true(s.fuse_fd >= 0 && s.fuse_mnt >= 0);
+	assert_true(has_image(&s));
+	(void)bs_close(keeper);
+	end(&s);
+	from_manager(&s, "fuse-mount:fuse", 2);
+	assert_true(s.fuse_used);
+	end(&s);
+}
+
+static void the_keeper_forgets_what_is_of_no_use(void **state)
+{
+	struct super s;
+	bs_automsg m;
+	int keeper;
+
+	from_keeper(&s, "fuse listen", &keeper);
+	bs_msg_init(&m, 0, 0);
+	assert_int_equal(bs_msg_recv(keeper, &m), 0);
+	assert_int_equal(m.type, BS_MSG_DROP);
+	assert_string_equal(bs_msg_text(&m, BS_TAG_NAME, 0), "fuse");
+	(void)bs_close(keeper);
+	end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_connection_without_its_mount_is_none),
+		cmocka_unit_test(nor_a_mount_without_its_connection),
+		cmocka_unit_test(both_are_taken_over_in_any_order),
+		cmocka_unit_test(the_keeper_forgets_what_is_of_no_use),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
