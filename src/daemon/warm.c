@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/ioprio.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -40,6 +41,7 @@
 #define SPARE_SHARE 16u		    /* this part of the node's memory is to stay available */
 #define ROOM_BYTES (16u << 20)	    /* and so much of our control group */
 #define PRESSURE_PERCENT_MAX 10u    /* of the time, somebody waits for memory */
+#define ALARM_S 2u		    /* after its time, when it does not end by itself */
 #define NICE 5
 #define SPACE_BYTES (4u << 20) /* that we may still map */
 
@@ -251,6 +253,19 @@ static void be_humble(void)
 	(void)prctl(PR_SET_NAME, "bootseer-warm");
 }
 
+/* Ends us where we wait for the FUSE server, too: the default action is as good as SIGKILL. */
+static int set_alarm(uint64_t for_ns, struct bs_error *err)
+{
+	sigset_t alarm_only;
+
+	(void)sigemptyset(&alarm_only);
+	(void)sigaddset(&alarm_only, SIGALRM);
+	if (signal(SIGALRM, SIG_DFL) == SIG_ERR || sigprocmask(SIG_UNBLOCK, &alarm_only, NULL) < 0)
+		return bs_fail_errno(err, -errno, "let the alarm through");
+	(void)alarm((unsigned int)(for_ns / BS_NS_PER_S) + ALARM_S);
+	return 0;
+}
+
 /* What is mapped is the program's; we need no more of it. */
 static int limit_space(struct bs_error *err)
 {
@@ -307,7 +322,7 @@ static int open_root(int mnt, struct bs_error *err)
 	return r < 0 ? bs_fail_errno(err, r, "restrict the mount") : 0;
 }
 
-static int set_up(int records, int mnt, struct bs_error *err)
+static int set_up(int records, int mnt, uint64_t for_ns, struct bs_error *err)
 {
 	int r = open_root(mnt, err);
 
@@ -316,8 +331,10 @@ static int set_up(int records, int mnt, struct bs_error *err)
 		r = open_memory(err);
 	if (r == 0) {
 		be_humble();
-		r = limit_space(err);
+		r = set_alarm(for_ns, err);
 	}
+	if (r == 0)
+		r = limit_space(err);
 	return r < 0 ? r : bs_sandbox_enter_warmer(warm.root, err);
 }
 
@@ -326,9 +343,10 @@ int bs_warm_run_within(int records, int mnt, uint64_t for_ns, uint64_t bytes_max
 	struct bs_error err = BS_ERROR_INIT;
 	int r;
 
-	warm.end_ns = bs_clock_ns() + BS_MIN(for_ns, BS_WARM_NS_MAX);
+	for_ns = BS_MIN(for_ns, BS_WARM_NS_MAX);
+	warm.end_ns = bs_clock_ns() + for_ns;
 	warm.left = bytes_max;
-	r = set_up(records, mnt, &err);
+	r = set_up(records, mnt, for_ns, &err);
 	if (r < 0) {
 		bs_log_warning("the warmer cannot begin: %s", bs_error_text(&err));
 		return r;

@@ -13,10 +13,10 @@
  * Only what has landed may be in a list; all else it would fetch as if there were demand.
  *
  * It ends by itself: with the lists' socket, after a time, and when memory is short. A
- * read that the FUSE server does not answer holds it up, and the kernel lets no signal
- * end a process whose request the server has in hand: then it lasts until the worker
- * that comes next is given the request again, or the connection is aborted. So nobody
- * may wait for its end; whoever starts it kills it and looks at its pidfd.
+ * read that the FUSE server does not answer holds it up: until the worker that comes next
+ * is given the request again, until the alarm that it has set for the end of its time, or
+ * until it is killed, which works while it waits for a page or for a place in FUSE's
+ * queue. Nobody may wait for its end; whoever starts it looks at its pidfd.
  */
 #ifndef BS_DAEMON_WARM_H
 #define BS_DAEMON_WARM_H

@@ -39,6 +39,7 @@ static const char *const warmer_calls[] = {
 	"recvfrom", "poll", "ppoll", "openat2", "close", "fstat", "newfstatat", "fadvise64", "pread64",
 	"write", /* standard error */
 	"clock_gettime", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
+	"sigaltstack", /* AddressSanitizer asks for the stack before an exit */
 };
 /* clang-format on */
 
