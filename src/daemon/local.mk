@@ -19,6 +19,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/systemd.c %D%/systemd.h \
 	%D%/unpacks.c \
 	%D%/user.c %D%/user.h \
+	%D%/warm.c %D%/warm.h \
 	%D%/worker.c %D%/worker.h \
 	%D%/workers.c
 DAEMON_LIBS = src/daemon/libdaemon.a $(ROOTFS_LIBS) $(OCI_LIBS) $(CTL_LIBS)

@@ -6,5 +6,6 @@ src_hot_libhot_a_SOURCES = \
 	%D%/profile.c %D%/profile.h \
 	%D%/proof.c %D%/proof.h \
 	%D%/recording.c %D%/recording.h \
-	%D%/store.c %D%/store.h
+	%D%/store.c %D%/store.h \
+	%D%/warmlist.c %D%/warmlist.h
 HOT_LIBS = src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OCI_LIBS)

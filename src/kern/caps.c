@@ -43,7 +43,9 @@ static const struct {
 	{ BS_ROLE_UNPACKER, CAP_MKNOD },
 	{ BS_ROLE_UNPACKER, CAP_SETFCAP },
 	{ BS_ROLE_UNPACKER, CAP_SYS_ADMIN }, /* trusted.* attributes */
-					     /* the worker keeps none */
+	/* files of any owner, whatever their mode, in the mount that is its root */
+	{ BS_ROLE_WARMER, CAP_DAC_READ_SEARCH },
+	/* the worker keeps none */
 };
 
 uint64_t bs_caps_of(enum bs_role role)
@@ -62,7 +64,7 @@ int bs_caps_bound(enum bs_role role)
 	uint64_t keep = bs_caps_of(role);
 
 	if (role == BS_ROLE_SUPERVISOR)
-		keep |= bs_caps_of(BS_ROLE_UNPACKER);
+		keep |= bs_caps_of(BS_ROLE_UNPACKER) | bs_caps_of(BS_ROLE_WARMER);
 	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++) {
 		if (!(keep >> c & 1) && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
 			return -errno;

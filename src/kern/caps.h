@@ -14,6 +14,7 @@ enum bs_role {
 	BS_ROLE_WORKER,
 	BS_ROLE_KEEPER,
 	BS_ROLE_UNPACKER, /* a child of the supervisor */
+	BS_ROLE_WARMER,	  /* another */
 	BS_ROLE_MAX
 };
 

@@ -1,9 +1,11 @@
 noinst_LIBRARIES += src/kern/libkern.a
 src_kern_libkern_a_SOURCES = \
+	%D%/bdi.c %D%/bdi.h \
 	%D%/caps.c %D%/caps.h \
 	%D%/erofs.c %D%/erofs.h \
 	%D%/fusedev.c %D%/fusedev.h \
 	%D%/loop.c %D%/loop.h \
+	%D%/memory.c %D%/memory.h \
 	%D%/mountfd.c %D%/mountfd.h \
 	%D%/mountinfo.c %D%/mountinfo.h \
 	%D%/overlay.c %D%/overlay.h \

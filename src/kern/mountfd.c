@@ -93,6 +93,13 @@ int bs_mountfd_make_private(int mnt)
 	return mount_setattr(mnt, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
 }
 
+int bs_mountfd_restrict(int mnt, uint64_t attrs)
+{
+	struct mount_attr attr = { .attr_set = attrs };
+
+	return mount_setattr(mnt, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 ? -errno : 0;
+}
+
 int bs_mountfd_detach(const char *path)
 {
 	return umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 ? -errno : 0;

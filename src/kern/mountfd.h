@@ -30,6 +30,9 @@ int bs_mountfd_clone(int dirfd, const char *path, struct bs_error *err);
 /* Makes the mount private, whatever it is attached to. */
 int bs_mountfd_make_private(int mnt);
 
+/* Sets MOUNT_ATTR_* that the mount may lack. */
+int bs_mountfd_restrict(int mnt, uint64_t attrs);
+
 /* Lazy unmount of the topmost mount at path, which is not followed if it is a symlink. */
 int bs_mountfd_detach(const char *path);
 

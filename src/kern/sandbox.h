@@ -16,6 +16,11 @@
  *
  * What is left: reading world-readable files (resolver, CA certificates), sockets, and
  * the descriptors from step 1.
+ *
+ * The warmer reads one mount, of an image, and is told what by the worker. In the place
+ * of step 2 that mount becomes its root and working directory: no path leads anywhere
+ * else. It stays root without capabilities but CAP_DAC_READ_SEARCH, and its calls (step 7)
+ * neither write to files nor reach other processes.
  */
 #ifndef BS_KERN_SANDBOX_H
 #define BS_KERN_SANDBOX_H
@@ -26,5 +31,8 @@ struct bs_error;
 
 /* Single-threaded. parent: exit when it is not our parent any more; 0: do not care. */
 int bs_sandbox_enter_worker(uid_t uid, gid_t gid, pid_t parent, struct bs_error *err);
+
+/* Single-threaded. root: of the mount, a directory. The parent's death is ours. */
+int bs_sandbox_enter_warmer(int root, struct bs_error *err);
 
 #endif

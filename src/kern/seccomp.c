@@ -33,6 +33,14 @@ static const char *const worker_calls[] = {
 	"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "getrandom", "uname", "sysinfo", "getuid",
 	"geteuid", "getgid", "getegid", "getrusage", "prlimit64",
 };
+
+/* what it needs was opened and allocated before; its root is the mount that it reads */
+static const char *const warmer_calls[] = {
+	"recvfrom", "poll", "ppoll", "openat2", "close", "fstat", "newfstatat", "fadvise64", "pread64",
+	"write", /* standard error */
+	"clock_gettime", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
+	"sigaltstack", /* AddressSanitizer asks for the stack before an exit */
+};
 /* clang-format on */
 
 static int allow(scmp_filter_ctx ctx, const char *const *names, size_t n)
@@ -52,15 +60,23 @@ static int allow(scmp_filter_ctx ctx, const char *const *names, size_t n)
 
 int bs_seccomp_apply(enum bs_role role, struct bs_error *err)
 {
+	static const struct {
+		const char *const *calls;
+		size_t n;
+	} lists[BS_ROLE_MAX] = {
+		/* the others mount and start programs, and parse nothing foreign */
+		[BS_ROLE_WORKER] = { worker_calls, BS_ARRAY_LEN(worker_calls) },
+		[BS_ROLE_WARMER] = { warmer_calls, BS_ARRAY_LEN(warmer_calls) },
+	};
 	scmp_filter_ctx ctx;
 	int r;
 
-	if (role != BS_ROLE_WORKER)
-		return 0; /* the others mount and start programs, and parse nothing foreign */
+	if (!lists[role].calls)
+		return 0;
 	ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	if (!ctx)
 		return bs_fail(err, -ENOMEM, "seccomp: out of memory");
-	r = allow(ctx, worker_calls, BS_ARRAY_LEN(worker_calls));
+	r = allow(ctx, lists[role].calls, lists[role].n);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);

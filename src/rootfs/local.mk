@@ -3,6 +3,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/assemble.c %D%/assemble.h \
 	%D%/blockfs.c %D%/blockfs.h \
 	%D%/hotbuild.c %D%/hotbuild.h \
+	%D%/hotfiles.c %D%/hotfiles.h \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \

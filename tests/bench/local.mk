@@ -3,4 +3,4 @@ check_PROGRAMS += %D%/frames
 tests_bench_frames_SOURCES = %D%/frames.c
 tests_bench_frames_LDADD = $(IMAGE_LIBS)
 EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/memory %D%/pairs.py %D%/reads.py %D%/shim \
-	%D%/tree
+	%D%/tree %D%/warmer

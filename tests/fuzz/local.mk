@@ -99,6 +99,11 @@ tests_fuzz_fuzz_userdb_SOURCES = %D%/fuzz-userdb.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_userdb_LDADD = $(IMAGE_LIBS)
 tests_fuzz_fuzz_userdb_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-warmlist
+tests_fuzz_fuzz_warmlist_SOURCES = %D%/fuzz-warmlist.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_warmlist_LDADD = $(HOT_LIBS)
+tests_fuzz_fuzz_warmlist_LDFLAGS = $(FUZZ_LINK)
+
 check_PROGRAMS += $(ALL_FUZZERS)
 dist_check_SCRIPTS += %D%/replay.sh
 TESTS += %D%/replay.sh

@@ -13,3 +13,6 @@ tests_lib_repotool_LDADD = $(NET_LIBS) $(OCI_LIBS)
 check_PROGRAMS += %D%/tree2erofs
 tests_lib_tree2erofs_SOURCES = %D%/tree2erofs.c
 tests_lib_tree2erofs_LDADD = $(IMAGE_LIBS)
+check_PROGRAMS += %D%/bst-warm
+tests_lib_bst_warm_SOURCES = %D%/bst-warm.c
+tests_lib_bst_warm_LDADD = $(DAEMON_LIBS)

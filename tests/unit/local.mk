@@ -34,6 +34,10 @@ UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
 tests_unit_test_ctl_msg_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-daemon-warm
+tests_unit_test_daemon_warm_SOURCES = %D%/test-daemon-warm.c %D%/unit.h
+tests_unit_test_daemon_warm_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-pack
 tests_unit_test_hot_pack_SOURCES = %D%/test-hot-pack.c %D%/unit.h
 tests_unit_test_hot_pack_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
@@ -60,6 +64,10 @@ tests_unit_test_daemon_pending_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-daemon-program
 tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
 tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hot-warmlist
+tests_unit_test_hot_warmlist_SOURCES = %D%/test-hot-warmlist.c %D%/unit.h
+tests_unit_test_hot_warmlist_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
@@ -92,6 +100,14 @@ tests_unit_test_image_stub_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-image-tree
 tests_unit_test_image_tree_SOURCES = %D%/test-image-tree.c %D%/unit.h
 tests_unit_test_image_tree_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-kern-bdi
+tests_unit_test_kern_bdi_SOURCES = %D%/test-kern-bdi.c %D%/unit.h
+tests_unit_test_kern_bdi_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-kern-memory
+tests_unit_test_kern_memory_SOURCES = %D%/test-kern-memory.c %D%/unit.h
+tests_unit_test_kern_memory_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-kern-overlay
 tests_unit_test_kern_overlay_SOURCES = %D%/test-kern-overlay.c %D%/unit.h
@@ -129,6 +145,9 @@ UNIT_TESTS += %D%/test-oci-ref
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-rootfs-hotfiles
+tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
+tests_unit_test_rootfs_hotfiles_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-oci-workload
 tests_unit_test_oci_workload_SOURCES = %D%/test-oci-workload.c %D%/unit.h
 tests_unit_test_oci_workload_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
