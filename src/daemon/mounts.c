@@ -32,8 +32,9 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
-#define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
-#define PREPARATIONS_MAX 32u	    /* of one image, from different places */
+#define KEPT_NAME_LEN (BS_DIGEST_TEXT_LEN + BS_BDI_NAME_LEN + 16)
+#define PRUNE_EVERY 256u     /* starts, between two looks at the timelines */
+#define PREPARATIONS_MAX 32u /* of one image, from different places */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -60,13 +61,16 @@ struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 
 static const char *kept_name(const struct held_image *i, char *buf, size_t size)
 {
-	(void)snprintf(buf, size, "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
+	if (i->lazy)
+		(void)snprintf(buf, size, "lazy:%s:%s", i->digest, i->bdi);
+	else
+		(void)snprintf(buf, size, "whole:%s", i->digest);
 	return buf;
 }
 
 static void drop_mount(struct super *s, struct held_image *i)
 {
-	char name[BS_DIGEST_TEXT_LEN + 16];
+	char name[KEPT_NAME_LEN];
 
 	if (i->mnt < 0)
 		return;
@@ -77,10 +81,15 @@ static void drop_mount(struct super *s, struct held_image *i)
 void mounts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *whole = bs_str_after(name, "whole:"), *lazy = bs_str_after(name, "lazy:");
+	const char *text = whole ? whole : lazy;
+	size_t n = BS_DIGEST_TEXT_LEN - 1;
+	char digest[BS_DIGEST_TEXT_LEN];
 	struct held_image *i = NULL;
 
-	if (whole || lazy)
-		i = mounts_get(s, whole ? whole : lazy, true);
+	if (text && strlen(text) >= n && (text[n] == '\0' || (lazy && text[n] == ':'))) {
+		(void)snprintf(digest, sizeof(digest), "%s", text);
+		i = mounts_get(s, digest, true);
+	}
 	if (!i || i->mnt >= 0) {
 		(void)bs_close(fd);
 		return;
@@ -90,6 +99,12 @@ void mounts_adopt(struct super *s, const char *name, int fd)
 	i->complete = !i->lazy;
 	i->state = IMAGE_MOUNTED;
 	i->used_ns = bs_clock_ns();
+	if (text[n] != ':')
+		return;
+	/* whoever was before us may have ended in mid-stream */
+	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", text + n + 1);
+	i->no_readahead = true;
+	hots_readahead(s, i);
 }
 
 void mounts_drop_lazy(struct super *s)
@@ -221,9 +236,9 @@ static void mark_waiting(struct pending *p, uint64_t start_ns)
 static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 {
 	struct held_image *i = c->cookie;
-	char name[BS_DIGEST_TEXT_LEN + 16];
+	char name[KEPT_NAME_LEN];
+	const char *text = NULL, *bdi;
 	uint64_t result = ETIMEDOUT;
-	const char *text = NULL;
 	int fd;
 
 	if (m) {
@@ -242,6 +257,10 @@ static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 	i->mnt = fd;
 	i->lazy = c->id == 0; /* see start_mounting */
 	i->state = IMAGE_MOUNTED;
+	bdi = m ? bs_msg_text(m, BS_TAG_NAME, 0) : NULL;
+	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", i->lazy && bdi ? bdi : "");
+	if (i->lazy)
+		hots_mounted(s, i);
 	kept_put(s, kept_name(i, name, sizeof(name)), i->mnt);
 	mark_waiting(&i->mount, c->deadline_ns - GRACE_NS);
 	grant_all(s, i);

@@ -31,6 +31,7 @@
 #include "ctl/conf.h"
 #include "ctl/msg.h"
 #include "daemon/pending.h"
+#include "kern/bdi.h"
 
 struct super;
 
@@ -65,7 +66,11 @@ struct held_image {
 	unsigned int n_known;
 	uint64_t used_ns;
 	unsigned int leases;
-	unsigned int n_hots; /* struct hot that point here */
+	unsigned int n_hots;	   /* struct hot that point here */
+	bool streaming;		   /* a hot pack comes */
+	struct child *warmer;	   /* that reads what comes into the page cache */
+	char bdi[BS_BDI_NAME_LEN]; /* of a lazy mount; "": not known */
+	bool no_readahead;	   /* it is set to 0 */
 };
 
 /*
@@ -125,6 +130,7 @@ struct super {
 	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */
 	struct watch old_worker; /* pidfd of a dead supervisor's: must be gone before ours starts */
 	int fuse_fd, fuse_mnt;
+	int bdi_fd;	   /* of /sys/class/bdi */
 	bool fuse_used;	   /* a server answered INIT on it */
 	bool fuse_tried;   /* and failed: this machine has none */
 	bool listen_given; /* the socket is a service manager's: it stays when we end */
@@ -186,8 +192,14 @@ void mounts_expire(struct super *s, uint64_t now_ns);
 /* Asks the worker about a start that m (ACQUIRE) tells of; a waits for the answer, too. */
 void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
 	      uint64_t wait_ns);
-void hots_forget(struct waiter *a); /* it is gone */
+void hots_forget(struct waiter *a);    /* it is gone */
+void hots_new_worker(struct super *s); /* what streamed goes on with it */
 void hots_expire(struct super *s, uint64_t now_ns);
+void hots_streaming(struct super *s, const char *digest, bool on); /* the worker says so */
+void hots_mounted(struct super *s, struct held_image *i);	   /* a lazy mount that is new */
+void hots_unused(struct held_image *i);				   /* no container has the image */
+/* The image's readahead as it should be now. */
+void hots_readahead(struct super *s, struct held_image *i);
 
 /* --- leases.c: which container uses which image -------------------------------------------------- */
 /* With its file; replaces an older one of the container's. */

@@ -266,6 +266,7 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 	s.conf = o->conf;
 	s.config_file = o->config_file;
 	s.fuse_fd = s.fuse_mnt = s.spare_fd = -EBADF;
+	s.bdi_fd = bs_bdi_open(); /* without, kernels read ahead as they like */
 	s.images_fd = s.unpacked_fd = -EBADF;
 	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
 	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;
