@@ -121,6 +121,87 @@ int bs_registry_put_manifest(struct bs_repo *repo, const char *tag, const char *
 	return rc;
 }
 
+/* --- deleting ------------------------------------------------------------------------------- */
+
+static int delete_bytes(struct bs_registry *r, const struct bs_digest *d, struct bs_error *err)
+{
+	struct bs_request q = { .method = "DELETE", .scope = r->remove };
+	char what[128], text[BS_DIGEST_TEXT_LEN];
+	struct bs_exchange x;
+	int rc;
+
+	(void)bs_digest_text(d, text);
+	(void)snprintf(what, sizeof(what), "deletion of manifest %s", text);
+	q.url = bs_registry_url(r, "manifests/%s", text);
+	rc = bs_registry_send(r, &q, &x);
+	if (rc == -EOPNOTSUPP)
+		rc = bs_fail(err, rc,
+			     "%s: %s: the registry does not allow it (%s): let its administrator "
+			     "allow deletion, or delete it there",
+			     r->repo.name, what, x.call.text);
+	else if (rc < 0)
+		rc = bs_registry_fail(r, err, rc, what, &x.call);
+	bs_exchange_done(&x);
+	return rc;
+}
+
+/* One change of the list; 1: it is to be looked at again, 0: the manifest is not in it. */
+static int unlist_once(struct bs_registry *r, const char *tag, const struct bs_digest *d,
+		       struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *index = NULL;
+	struct bs_manifest m = { 0 }, left = { 0 };
+	struct bs_digest old;
+	int rc = bs_registry_get_manifest(&r->repo, tag, &m, err);
+
+	if (rc < 0)
+		return rc == -ENOENT ? 0 : rc;
+	bs_digest_of(m.bytes, m.len, &old);
+	rc = bs_referrers_parse(tag, m.bytes, m.len, &index, err);
+	bs_manifest_done(&m);
+	if (rc < 0)
+		return bs_error_context(err, "%s", r->repo.name);
+	if (bs_referrers_remove(index, d) == 0)
+		return 0;
+	rc = bs_referrers_finish(index, &left, err);
+	if (rc == -ENOENT) {
+		rc = delete_bytes(r, &old, err);
+		return rc < 0 && rc != -ENOENT ? rc : 1;
+	}
+	if (rc == 0)
+		rc = put_bytes(r, tag, BS_TYPE_OCI_INDEX, left.bytes, left.len, NULL, err);
+	bs_manifest_done(&left);
+	return rc < 0 ? rc : 1;
+}
+
+static int unlist_under_tag(struct bs_registry *r, const struct bs_digest *subject,
+			    const struct bs_digest *d, struct bs_error *err)
+{
+	char tag[BS_REFERRERS_TAG_LEN];
+
+	(void)bs_referrers_tag(subject, tag);
+	for (int i = 0; i < INDEX_TRIES; i++) {
+		int rc = unlist_once(r, tag, d, err);
+
+		if (rc <= 0)
+			return rc;
+	}
+	return bs_fail(err, -EAGAIN, "%s: referrers tag %s: others change it all the time",
+		       r->repo.name, tag);
+}
+
+int bs_registry_delete_manifest(struct bs_repo *repo, const struct bs_digest *d,
+				const struct bs_digest *subject, struct bs_error *err)
+{
+	struct bs_registry *r = bs_registry_of(repo);
+	int rc = delete_bytes(r, d, err), unlisted;
+
+	if (!subject || (rc < 0 && rc != -ENOENT))
+		return rc;
+	unlisted = unlist_under_tag(r, subject, d, err);
+	return unlisted < 0 ? unlisted : rc;
+}
+
 /* --- reading --------------------------------------------------------------------------------- */
 
 static bool api_is_missing(struct bs_registry *r)

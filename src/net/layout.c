@@ -24,7 +24,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -32,11 +31,10 @@
 #include "base/lock.h"
 #include "base/str.h"
 #include "net/layout_files.h"
+#include "net/layout_index.h"
 #include "net/referrers.h"
 #include "net/repo.h"
 
-#define REF_NAME "org.opencontainers.image.ref.name"
-#define INDEX_MAX (16u << 20)
 #define LOCK_WAIT_NS (30 * BS_NS_PER_S)
 #define CHUNK (1u << 20)
 #define FOLLOW_NS BS_NS_PER_S /* between looks at the path, for what is asked often */
@@ -131,180 +129,6 @@ void bs_layout_follow(struct bs_repo *r, int (*fn)(void *cookie), void *cookie,
 	l->reopen = fn;
 	l->cookie = cookie;
 	l->free_cookie = free_cookie;
-}
-
-/* --- index.json ------------------------------------------------------------------------- */
-
-static int read_index(struct layout *l, struct bs_json **ret, struct bs_error *err)
-{
-	bs_autofree char *bytes = NULL;
-	bs_auto(json) struct bs_json *index = NULL;
-	bs_autofd int fd = -EBADF;
-	uint64_t size;
-	size_t len;
-	int r;
-
-	fd = bs_layout_open_file(l->dirfd, "index.json", &size);
-	r = fd < 0 ? fd : bs_read_file(fd, INDEX_MAX, &bytes, &len);
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
-	r = bs_json_parse("index.json", bytes, len, INDEX_MAX, &index, err);
-	if (r < 0) {
-		(void)bs_error_context(err, "%s", l->repo.name);
-		return r;
-	}
-	if (!bs_json_is(index, BS_JSON_OBJECT) || !bs_json_make(index, "manifests", BS_JSON_ARRAY))
-		return bs_fail(err, -EBADMSG, "%s: index.json is no image index", l->repo.name);
-	*ret = bs_take(&index);
-	return 0;
-}
-
-static int write_file(int dirfd, const char *name, const void *bytes, size_t len)
-{
-	struct bs_layout_temp t;
-	int r = bs_layout_temp_open(dirfd, &t);
-
-	if (r < 0)
-		return r;
-	r = bs_write_full(t.fd, bytes, len);
-	if (r == 0)
-		r = bs_layout_temp_publish(&t, name);
-	bs_layout_temp_done(&t);
-	return r;
-}
-
-static int write_index(struct layout *l, const struct bs_json *index, struct bs_error *err)
-{
-	bs_autobuf out = BS_BUF_INIT(INDEX_MAX);
-	int r = bs_json_write(index, &out);
-
-	if (r == 0)
-		r = write_file(l->dirfd, "index.json", out.data, out.len);
-	return r < 0 ? bs_fail_errno(err, r, "%s: write index.json", l->repo.name) : 0;
-}
-
-static const char *entry_tag(const struct bs_json *entry)
-{
-	return bs_json_str(bs_json_get(bs_json_get(entry, "annotations"), REF_NAME));
-}
-
-static bool entry_is(const struct bs_json *entry, const struct bs_digest *d)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-	const char *other = bs_json_str(bs_json_get(entry, "digest"));
-
-	return other && bs_streq(other, bs_digest_text(d, text));
-}
-
-/* "docker.io/library/x:TAG", as some tools write the whole name. */
-static bool names_tag(const char *name, const char *tag)
-{
-	const char *colon = strrchr(name, ':');
-
-	return colon && strchr(name, '/') && bs_streq(colon + 1, tag);
-}
-
-/*
- * The entry for a tag: that which is named so; else the only one that is named "NAME:tag";
- * else, for "latest", the only image that has no name at all.
- */
-static const struct bs_json *find_tag(const struct bs_json *index, const char *tag)
-{
-	const struct bs_json *list = bs_json_get(index, "manifests");
-	const struct bs_json *full = NULL, *unnamed = NULL;
-	size_t n_full = 0, n_unnamed = 0;
-
-	for (size_t i = 0; i < bs_json_n(list); i++) {
-		const struct bs_json *entry = bs_json_at(list, i);
-		const char *name = entry_tag(entry);
-
-		if (name && bs_streq(name, tag))
-			return entry;
-		if (name && names_tag(name, tag)) {
-			full = entry;
-			n_full++;
-		} else if (!name && !bs_json_get(entry, "artifactType")) {
-			unnamed = entry;
-			n_unnamed++;
-		}
-	}
-	if (n_full == 1)
-		return full;
-	return n_full == 0 && n_unnamed == 1 && bs_streq(tag, "latest") ? unnamed : NULL;
-}
-
-static void remove_entries(struct bs_json *index, const char *tag, const struct bs_digest *d)
-{
-	struct bs_json *list = bs_json_get(index, "manifests");
-
-	for (size_t i = bs_json_n(list); i-- > 0;) {
-		const struct bs_json *entry = bs_json_at(list, i);
-		const char *name = entry_tag(entry);
-
-		/* the tag's old entry, and an unnamed one of the same manifest */
-		if (tag ? (name && bs_streq(name, tag)) || (!name && entry_is(entry, d))
-			: entry_is(entry, d) && !name)
-			bs_json_remove_at(list, i);
-	}
-}
-
-static bool is_listed(const struct bs_json *index, const struct bs_digest *d)
-{
-	const struct bs_json *list = bs_json_get(index, "manifests");
-
-	for (size_t i = 0; i < bs_json_n(list); i++) {
-		if (entry_is(bs_json_at(list, i), d))
-			return true;
-	}
-	return false;
-}
-
-static int new_entry(const char *tag, const char *media_type, const struct bs_digest *d, size_t len,
-		     const char *artifact_type, struct bs_json **ret)
-{
-	bs_auto(json) struct bs_json *entry = bs_json_new(BS_JSON_OBJECT);
-	char text[BS_DIGEST_TEXT_LEN];
-	struct bs_json *annotations;
-
-	if (!entry || bs_json_set(entry, "mediaType", bs_json_new_str(media_type)) < 0 ||
-	    bs_json_set(entry, "digest", bs_json_new_str(bs_digest_text(d, text))) < 0 ||
-	    bs_json_set(entry, "size", bs_json_new_u64(len)) < 0)
-		return -ENOMEM;
-	if (artifact_type && bs_json_set(entry, "artifactType", bs_json_new_str(artifact_type)) < 0)
-		return -ENOMEM;
-	if (tag) {
-		annotations = bs_json_make(entry, "annotations", BS_JSON_OBJECT);
-		if (!annotations || bs_json_set(annotations, REF_NAME, bs_json_new_str(tag)) < 0)
-			return -ENOMEM;
-	}
-	*ret = bs_take(&entry);
-	return 0;
-}
-
-/* Lists a manifest in index.json under the lock. */
-static int list_manifest(struct layout *l, const char *tag, const char *media_type,
-			 const struct bs_digest *d, size_t len, const char *artifact_type,
-			 struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *index = NULL, *entry = NULL;
-	bs_autofd int lock = bs_lock_open(l->dirfd, ".lock", LOCK_WAIT_NS);
-	int r;
-
-	if (lock < 0)
-		return bs_fail_errno(err, lock, "%s: lock '.lock'", l->repo.name);
-	r = read_index(l, &index, err);
-	if (r < 0)
-		return r;
-	if (!tag && is_listed(index, d))
-		return 0;
-	r = new_entry(tag, media_type, d, len, artifact_type, &entry);
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
-	remove_entries(index, tag, d);
-	r = bs_json_append(bs_json_get(index, "manifests"), bs_take(&entry));
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", l->repo.name);
-	return write_index(l, index, err);
 }
 
 /* --- blobs ------------------------------------------------------------------------------ */
@@ -515,10 +339,10 @@ static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_man
 		const struct bs_json *entry;
 
 		(void)follow(l, false); /* an old index would be found, too */
-		rc = read_index(l, &index, err);
+		rc = bs_layout_index_read(l->dirfd, r->name, &index, err);
 		if (rc < 0)
 			return rc;
-		entry = find_tag(index, ref);
+		entry = bs_layout_index_find(index, ref);
 		if (!entry)
 			return bs_fail(err, -ENOENT, "%s: there is no tag '%s'", r->name, ref);
 		digest = bs_json_str(bs_json_get(entry, "digest"));
@@ -572,9 +396,10 @@ static int layout_put_manifest(struct bs_repo *r, const char *tag, const char *m
 	rc = layout_put_blob(r, &d, fd, len, NULL, NULL, err);
 	if (rc < 0 || (!tag && !has_subject))
 		return rc;
-	return list_manifest(l, tag, media_type, &d, len,
-			     has_subject ? bs_json_str(bs_json_get(desc, "artifactType")) : NULL,
-			     err);
+	return bs_layout_index_add(l->dirfd, r->name, tag, media_type, &d, len,
+				   has_subject ? bs_json_str(bs_json_get(desc, "artifactType"))
+					       : NULL,
+				   err);
 }
 
 static int layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),
@@ -585,12 +410,12 @@ static int layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const 
 	int rc;
 
 	(void)follow(of(r), false);
-	rc = read_index(of(r), &index, err);
+	rc = bs_layout_index_read(of(r)->dirfd, r->name, &index, err);
 	if (rc < 0)
 		return rc;
 	list = bs_json_get(index, "manifests");
 	for (size_t i = 0; i < bs_json_n(list); i++) {
-		const char *tag = entry_tag(bs_json_at(list, i));
+		const char *tag = bs_layout_index_tag(bs_json_at(list, i));
 
 		if (tag && *tag)
 			each(cookie, tag);
@@ -656,7 +481,7 @@ static int layout_get_referrers(struct bs_repo *r, const struct bs_digest *subje
 	if (!out)
 		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
 	(void)follow(of(r), false);
-	rc = read_index(of(r), &index, err);
+	rc = bs_layout_index_read(of(r)->dirfd, r->name, &index, err);
 	if (rc < 0)
 		return rc;
 	list = bs_json_get(index, "manifests");
@@ -672,6 +497,55 @@ static int layout_get_referrers(struct bs_repo *r, const struct bs_digest *subje
 	return rc < 0 ? bs_error_context(err, "%s", r->name), rc : 0;
 }
 
+/* The list that a foreign tool keeps under the subject's tag. */
+static int unlist_tagged(struct layout *l, const char *tag, const struct bs_digest *d,
+			 struct bs_error *err)
+{
+	bs_auto(json) struct bs_json *list = NULL;
+	struct bs_manifest m = { 0 }, left = { 0 };
+	struct bs_digest old;
+	int r = layout_get_manifest(&l->repo, tag, &m, err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	bs_digest_of(m.bytes, m.len, &old);
+	r = bs_referrers_parse(tag, m.bytes, m.len, &list, err);
+	bs_manifest_done(&m);
+	if (r < 0)
+		return bs_error_context(err, "%s", l->repo.name);
+	if (bs_referrers_remove(list, d) == 0)
+		return 0;
+	r = bs_referrers_finish(list, &left, err);
+	if (r == -ENOENT) {
+		r = bs_layout_index_remove(l->dirfd, l->repo.name, &old, err);
+		return r < 0 ? r : 1;
+	}
+	if (r == 0)
+		r = layout_put_manifest(&l->repo, tag, BS_TYPE_OCI_INDEX, left.bytes, left.len,
+					err);
+	bs_manifest_done(&left);
+	return r < 0 ? r : 1;
+}
+
+/* Blobs stay, as with other tools: nobody knows what else names them. */
+static int layout_delete_manifest(struct bs_repo *r, const struct bs_digest *d,
+				  const struct bs_digest *subject, struct bs_error *err)
+{
+	char tag[BS_REFERRERS_TAG_LEN], text[BS_DIGEST_TEXT_LEN];
+	int listed, tagged = 0;
+
+	(void)follow(of(r), false);
+	listed = bs_layout_index_remove(of(r)->dirfd, r->name, d, err);
+	if (listed >= 0 && subject)
+		tagged = unlist_tagged(of(r), bs_referrers_tag(subject, tag), d, err);
+	if (listed < 0 || tagged < 0)
+		return listed < 0 ? listed : tagged;
+	if (!listed && !tagged)
+		return bs_fail(err, -ENOENT, "%s: manifest %s is not listed", r->name,
+			       bs_digest_text(d, text));
+	return 0;
+}
+
 /* --- opening -------------------------------------------------------------------------------- */
 
 static const struct bs_repo_ops layout_ops = {
@@ -685,6 +559,7 @@ static const struct bs_repo_ops layout_ops = {
 	.put_manifest = layout_put_manifest,
 	.list_tags = layout_list_tags,
 	.get_referrers = layout_get_referrers,
+	.delete_manifest = layout_delete_manifest,
 	.free = layout_free,
 };
 
@@ -695,7 +570,7 @@ static int make_file(int dirfd, const char *name, const char *text)
 
 	if (there != -ENOENT)
 		return there < 0 ? there : 0;
-	return write_file(dirfd, name, text, strlen(text));
+	return bs_layout_write_file(dirfd, name, text, strlen(text));
 }
 
 static int create(struct layout *l, struct bs_error *err)

@@ -125,3 +125,17 @@ int bs_layout_open_dir(int dirfd, const char *name, int create)
 		return -errno;
 	return bs_path_open_beneath(dirfd, name, O_RDONLY | O_DIRECTORY, 0);
 }
+
+int bs_layout_write_file(int dirfd, const char *name, const void *bytes, size_t len)
+{
+	struct bs_layout_temp t;
+	int r = bs_layout_temp_open(dirfd, &t);
+
+	if (r < 0)
+		return r;
+	r = bs_write_full(t.fd, bytes, len);
+	if (r == 0)
+		r = bs_layout_temp_publish(&t, name);
+	bs_layout_temp_done(&t);
+	return r;
+}

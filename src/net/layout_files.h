@@ -9,6 +9,7 @@
 #ifndef BS_NET_LAYOUT_FILES_H
 #define BS_NET_LAYOUT_FILES_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,9 @@ int bs_layout_temp_open(int dirfd, struct bs_layout_temp *ret);
 int bs_layout_temp_publish(struct bs_layout_temp *t, const char *name);
 /* Closes, and removes what was not published. */
 void bs_layout_temp_done(struct bs_layout_temp *t);
+
+/* All of that for a file's bytes. */
+int bs_layout_write_file(int dirfd, const char *name, const void *bytes, size_t len);
 
 /* Removes temporary files in dirfd whose writer is gone. */
 void bs_layout_sweep(int dirfd);

@@ -152,6 +152,24 @@ int bs_referrers_merge(struct bs_json *index, struct bs_json *from)
 	return 0;
 }
 
+size_t bs_referrers_remove(struct bs_json *index, const struct bs_digest *d)
+{
+	struct bs_json *list = bs_json_get(index, "manifests");
+	char text[BS_DIGEST_TEXT_LEN];
+	size_t n = 0;
+
+	(void)bs_digest_text(d, text);
+	for (size_t i = bs_json_n(list); i-- > 0;) {
+		const char *digest = bs_json_str(bs_json_get(bs_json_at(list, i), "digest"));
+
+		if (digest && bs_streq(digest, text)) {
+			bs_json_remove_at(list, i);
+			n++;
+		}
+	}
+	return n;
+}
+
 int bs_referrers_finish(const struct bs_json *index, struct bs_manifest *ret, struct bs_error *err)
 {
 	bs_autobuf out = BS_BUF_INIT(2 * BS_MANIFEST_MAX);

@@ -52,6 +52,9 @@ int bs_referrers_add(struct bs_json *index, struct bs_json *desc);
 /* Moves all descriptors of from into index. */
 int bs_referrers_merge(struct bs_json *index, struct bs_json *from);
 
+/* Takes out what has that digest; how many there were. */
+size_t bs_referrers_remove(struct bs_json *index, const struct bs_digest *d);
+
 /* As a manifest (without digest); -ENOENT when it lists nothing. */
 int bs_referrers_finish(const struct bs_json *index, struct bs_manifest *ret, struct bs_error *err);
 

@@ -319,6 +319,7 @@ static void registry_free(struct bs_repo *repo)
 	free(r->path);
 	free(r->pull);
 	free(r->push);
+	free(r->remove);
 	free(r);
 }
 
@@ -333,6 +334,7 @@ static const struct bs_repo_ops registry_ops = {
 	.put_manifest = bs_registry_put_manifest,
 	.list_tags = list_tags,
 	.get_referrers = bs_registry_get_referrers,
+	.delete_manifest = bs_registry_delete_manifest,
 	.free = registry_free,
 };
 
@@ -371,7 +373,8 @@ int bs_registry_open(const struct bs_registry_options *o, const char *host, cons
 	r->path = bs_strf("%s", name);
 	r->pull = bs_strf("repository:%s:pull", name);
 	r->push = bs_strf("repository:%s:pull,push", name);
-	if (!r->repo.name || !r->host || !r->path || !r->pull || !r->push)
+	r->remove = bs_strf("repository:%s:pull,push,delete", name);
+	if (!r->repo.name || !r->host || !r->path || !r->pull || !r->push || !r->remove)
 		return bs_fail(err, -ENOMEM, "docker://%s/%s: out of memory", host, name);
 	rc = bs_session_get(o, host, &r->session, err);
 	if (rc < 0)

@@ -19,7 +19,7 @@ struct bs_registry {
 	struct bs_repo repo;
 	struct bs_session *session;
 	char *host, *path; /* path: the repository's name */
-	char *pull, *push; /* scopes */
+	char *pull, *push, *remove; /* scopes */
 	bool impatient;
 	pthread_mutex_t lock;	 /* guards the rest */
 	struct bs_list landings; /* where blobs were redirected to, latest last */
@@ -91,6 +91,8 @@ int bs_registry_put_manifest(struct bs_repo *repo, const char *tag, const char *
 			     const char *bytes, size_t len, struct bs_error *err);
 int bs_registry_get_referrers(struct bs_repo *repo, const struct bs_digest *subject,
 			      struct bs_manifest *ret, struct bs_error *err);
+int bs_registry_delete_manifest(struct bs_repo *repo, const struct bs_digest *d,
+				const struct bs_digest *subject, struct bs_error *err);
 int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_manifest *ret,
 			     struct bs_error *err);
 

@@ -253,3 +253,9 @@ int bs_repo_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
 	*ret = m;
 	return 0;
 }
+
+int bs_repo_delete_manifest(struct bs_repo *r, const struct bs_digest *d,
+			    const struct bs_digest *subject, struct bs_error *err)
+{
+	return r->ops->delete_manifest(r, d, subject, err);
+}

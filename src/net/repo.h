@@ -88,6 +88,8 @@ struct bs_repo_ops {
 			 void *cookie, struct bs_error *err);
 	int (*get_referrers)(struct bs_repo *r, const struct bs_digest *subject,
 			     struct bs_manifest *ret, struct bs_error *err);
+	int (*delete_manifest)(struct bs_repo *r, const struct bs_digest *d,
+			       const struct bs_digest *subject, struct bs_error *err);
 	void (*free)(struct bs_repo *r);
 };
 
@@ -161,6 +163,15 @@ int bs_repo_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *
  */
 int bs_repo_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
 			  struct bs_manifest *ret, struct bs_error *err);
+
+/*
+ * Takes away manifest d, its tags, and its mention in the list under the tag of subject (may
+ * be NULL) where there is one. -ENOENT: it is gone already, and by now the mention too;
+ * -EOPNOTSUPP: the server does not delete manifests. Blobs are left to the store's own
+ * clearing up; in a layout the manifest's bytes, too.
+ */
+int bs_repo_delete_manifest(struct bs_repo *r, const struct bs_digest *d,
+			    const struct bs_digest *subject, struct bs_error *err);
 
 /* --- the implementations' constructors ----------------------------------------------------- */
 

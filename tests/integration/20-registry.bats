@@ -450,6 +450,36 @@ bats_require_minimum_version 1.5.0
 	refuses EBADMSG "$tool" --plain "$REPO" referrers "$subject"
 }
 
+@test "a deleted manifest: its tag and its mention are gone, others stay" {
+	proxied 1000
+	local m=$BST_ROOT/m subject d1 d2 i
+	make_manifest "$m"
+	"$tool" --plain "$REPO" put-manifest v1 "$MANIFEST" "$m"
+	subject=sha256:$(sha256sum "$m" | cut -d' ' -f1)
+	for i in 1 2; do
+		make_manifest "$m$i" "\"artifactType\":\"x/$i\",\"subject\":{\"mediaType\":\"$MANIFEST\",\"digest\":\"$subject\",\"size\":1},"
+		"$tool" --plain "$REPO" put-manifest "t$i" "$MANIFEST" "$m$i"
+	done
+	d1=sha256:$(sha256sum "${m}1" | cut -d' ' -f1) d2=sha256:$(sha256sum "${m}2" | cut -d' ' -f1)
+	# a server that does not delete: nothing has changed, and the error says what helps
+	faultproxy_set p '{"method": "DELETE", "action": "status", "status": 405}'
+	refuses EOPNOTSUPP "$tool" --plain "$REPO" delete "$d1" "$subject"
+	[[ $stderr == *"let its administrator allow deletion"* ]]
+	[ "$("$tool" --plain "$REPO" referrers "$subject" 2>/dev/null | jq '.manifests | length')" = 2 ]
+	# the list cannot be written: said, and the next time goes on from there
+	faultproxy_set p '{"method": "PUT", "path": "manifests/sha256-", "action": "status", "status": 403}'
+	refuses EACCES "$tool" --plain "$REPO" delete "$d1" "$subject"
+	faultproxy_set p
+	refuses ENOENT "$tool" --plain "$REPO" delete "$d1" "$subject"
+	refuses ENOENT "$tool" --plain "$REPO" get-manifest t1
+	[ "$("$tool" --plain "$REPO" referrers "$subject" 2>/dev/null |
+		jq -r '[.manifests[].artifactType] | join(" ")')" = x/2 ]
+	"$tool" --plain "$REPO" delete "$d2" "$subject"
+	refuses ENOENT "$tool" --plain "$REPO" referrers "$subject"
+	# the list under its tag has gone with the last one
+	[ "$("$tool" --plain "$REPO" tags)" = v1 ]
+}
+
 @test "a list of tags in pages" {
 	proxied 1000
 	faultproxy_set p "$(jq -cn '{path: "n=1000$", action: "status", status: 200,

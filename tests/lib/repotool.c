@@ -53,6 +53,7 @@ static int usage(void)
 		"  mount DIGEST FROM          1 or 0\n"
 		"  tags\n"
 		"  referrers DIGEST\n"
+		"  delete DIGEST [SUBJECT]    a manifest\n"
 		"  copy REPO-TO TAG           a manifest and all that it names\n"
 		"options: --plain --insecure --ca FILE --user-file FILE (USER:SECRET, read anew "
 		"each\n"
@@ -397,6 +398,16 @@ static int cmd_get_blob(struct bs_repo *repo, char **arg, struct bs_error *err)
 	return r < 0 ? r : bs_repo_get_blob(repo, &d, size, to_stdout, &us, err);
 }
 
+static int cmd_delete(struct bs_repo *repo, char **arg, struct bs_error *err)
+{
+	struct bs_digest d, subject;
+	int r = need_digest(arg[0], &d, err);
+
+	if (r == 0 && arg[1])
+		r = need_digest(arg[1], &subject, err);
+	return r < 0 ? r : bs_repo_delete_manifest(repo, &d, arg[1] ? &subject : NULL, err);
+}
+
 static int run(struct bs_loop *l, struct bs_repo *repo, const char *cmd, char **arg,
 	       struct bs_error *err)
 {
@@ -420,6 +431,8 @@ static int run(struct bs_loop *l, struct bs_repo *repo, const char *cmd, char **
 		return cmd_put_blob(repo, arg, err);
 	if (bs_streq(cmd, "put-manifest"))
 		return cmd_put_manifest(repo, arg, err);
+	if (bs_streq(cmd, "delete"))
+		return cmd_delete(repo, arg, err);
 	if (bs_streq(cmd, "copy") && arg[1]) {
 		bs_auto(repo) struct bs_repo *to = NULL;
 

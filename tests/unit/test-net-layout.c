@@ -223,6 +223,55 @@ static void referrers_are_found_in_both_ways(void **state)
 	assert_int_equal(bs_repo_get_referrers(r, &a, &m, NULL), -ENOENT);
 }
 
+static size_t n_referrers(struct bs_repo *r, const struct bs_digest *subject)
+{
+	bs_auto(json) struct bs_json *v = NULL;
+	struct bs_manifest m;
+	size_t n;
+	int rc = bs_repo_get_referrers(r, subject, &m, NULL);
+
+	if (rc == -ENOENT)
+		return 0;
+	assert_int_equal(rc, 0);
+	assert_int_equal(bs_json_parse("x", m.bytes, m.len, m.len, &v, NULL), 0);
+	n = bs_json_n(bs_json_get(v, "manifests"));
+	bs_manifest_done(&m);
+	return n;
+}
+
+static void a_deleted_manifest_is_listed_nowhere(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	bs_autofree char *one = NULL, *two = NULL, *index = NULL;
+	char text[BS_DIGEST_TEXT_LEN], text2[BS_DIGEST_TEXT_LEN], tag[BS_REFERRERS_TAG_LEN];
+	struct bs_digest subject, a, b, list;
+	struct bs_manifest m;
+
+	put_manifest(r, "t", "{\"a\":1}", &subject);
+	(void)bs_digest_text(&subject, text);
+	one = bs_strf("{\"artifactType\":\"x/1\",\"subject\":{\"digest\":\"%s\"}}", text);
+	two = bs_strf("{\"artifactType\":\"x/2\",\"subject\":{\"digest\":\"%s\"}}", text);
+	put_manifest(r, "one", one, &a);
+	put_manifest(r, "also", one, &a);
+	put_manifest(r, NULL, two, &b);
+	/* and as a tool does it that knows only the tag schema */
+	index = bs_strf("{\"manifests\":[{\"mediaType\":\"m\",\"digest\":\"%s\"},"
+			"{\"mediaType\":\"m\",\"digest\":\"%s\"}]}",
+			bs_digest_text(&a, text), bs_digest_text(&b, text2));
+	put_manifest(r, bs_referrers_tag(&subject, tag), index, &list);
+	assert_int_equal(n_referrers(r, &subject), 2);
+	assert_int_equal(bs_repo_delete_manifest(r, &a, &subject, NULL), 0);
+	assert_int_equal(bs_repo_get_manifest(r, "one", &m, NULL), -ENOENT);
+	assert_int_equal(bs_repo_get_manifest(r, "also", &m, NULL), -ENOENT);
+	assert_int_equal(n_referrers(r, &subject), 1);
+	assert_int_equal(bs_repo_delete_manifest(r, &a, &subject, NULL), -ENOENT);
+	assert_int_equal(bs_repo_delete_manifest(r, &b, &subject, NULL), 0);
+	assert_int_equal(n_referrers(r, &subject), 0);
+	expect_tags(r, "t ");
+	assert_int_equal(bs_repo_delete_manifest(r, &subject, NULL, NULL), 0);
+	expect_tags(r, "");
+}
+
 static void foreign_layouts_are_understood(void **state)
 {
 	static const struct {
@@ -497,6 +546,7 @@ int main(void)
 		LAYOUT_TEST(ranges_are_read_at_once),
 		LAYOUT_TEST(a_tag_moves_to_the_latest_manifest),
 		LAYOUT_TEST(referrers_are_found_in_both_ways),
+		LAYOUT_TEST(a_deleted_manifest_is_listed_nowhere),
 		LAYOUT_TEST(foreign_layouts_are_understood),
 		LAYOUT_TEST(nothing_outside_the_layout_is_read),
 		LAYOUT_TEST(what_dead_writers_left_is_removed_what_live_ones_hold_is_not),
