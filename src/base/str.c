@@ -94,6 +94,62 @@ bool bs_utf8_valid(const char *s, size_t len)
 	return true;
 }
 
+static uint32_t code_point(const uint8_t *s, size_t n)
+{
+	static const uint8_t first[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+	uint32_t c = s[0] & first[n];
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+/* Characters that drive a terminal, reorder text, or are not seen. */
+static bool is_shy(uint32_t c)
+{
+	static const struct {
+		uint32_t from, to;
+	} shy[] = {
+		{ 0, 0x1f },	    { '\\', '\\' },	{ 0x7f, 0x9f },	    { 0xad, 0xad },
+		{ 0x61c, 0x61c },   { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+		{ 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { 0xe0000, 0xe0fff },
+	};
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(shy); i++)
+		if (c >= shy[i].from && c <= shy[i].to)
+			return true;
+	return false;
+}
+
+char *bs_str_shown(const char *s, size_t len)
+{
+	char *text = len < SIZE_MAX / 4 ? malloc(4 * len + 1) : NULL, *to = text;
+
+	for (size_t i = 0; text && i < len;) {
+		const uint8_t *at = (const uint8_t *)s + i;
+		const size_t valid = utf8_sequence(at, len - i), n = valid ? valid : 1;
+		const bool plain = valid && !is_shy(code_point(at, n));
+
+		for (size_t k = 0; k < n; k++) {
+			if (plain) {
+				*to++ = (char)at[k];
+			} else if (at[k] == '\\') {
+				*to++ = '\\';
+				*to++ = '\\';
+			} else {
+				*to++ = '\\';
+				*to++ = (char)('0' + (at[k] >> 6));
+				*to++ = (char)('0' + (at[k] >> 3 & 7));
+				*to++ = (char)('0' + (at[k] & 7));
+			}
+		}
+		i += n;
+	}
+	if (text)
+		*to = '\0';
+	return text;
+}
+
 void bs_strv_done(struct bs_strv *l)
 {
 	for (size_t i = 0; i < l->n; i++)

@@ -24,6 +24,12 @@ char *bs_strf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Valid UTF-8 (RFC 3629: no surrogates, no overlong forms), NUL bytes allowed. */
 bool bs_utf8_valid(const char *s, size_t len);
 
+/*
+ * A foreign name for a terminal (malloc'ed, NULL: out of memory): bytes that are no UTF-8,
+ * control characters and those that reorder or hide text are "\ooo", a backslash is two.
+ */
+char *bs_str_shown(const char *s, size_t len);
+
 /* A NULL-terminated list of strings that owns its strings. */
 struct bs_strv {
 	char **v; /* NULL while empty */

@@ -332,7 +332,9 @@ static int ls(struct look *l, struct bs_error *err)
 		if (has)
 			bs_digest_text(&a.digest, text);
 		if (!w) {
-			printf("%-32s  %-8s  %s\n", tags.v[i], kind, text);
+			bs_autofree char *shown = bs_str_shown(tags.v[i], strlen(tags.v[i]));
+
+			printf("%-32s  %-8s  %s\n", shown ? shown : "?", kind, text);
 			continue;
 		}
 		bs_jsonw_object(w);

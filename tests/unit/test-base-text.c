@@ -41,6 +41,33 @@ static void errors_gain_context_and_never_overflow(void **state)
 	assert_int_equal(bs_fail(NULL, -EIO, "x"), -EIO);
 }
 
+static void foreign_names_cannot_drive_a_terminal(void **state)
+{
+	static const struct {
+		const char *name, *shown;
+	} cases[] = {
+		{ "", "" },
+		{ "usr/lib/x-1.0.so", "usr/lib/x-1.0.so" },
+		{ "\u00e4\u20ac\U0001f600", "\u00e4\u20ac\U0001f600" },
+		{ "a\033[2Jb\n", "a\\033[2Jb\\012" },
+		{ "a\\033", "a\\\\033" },
+		{ "\x7f\xff\xc3", "\\177\\377\\303" },
+		{ "\xc2\x9b"
+		  "31m",
+		  "\\302\\23331m" }, /* the one-character CSI */
+		{ "\u202e"
+		  "gpj",
+		  "\\342\\200\\256gpj" },
+		{ "\xed\xa0\x80", "\\355\\240\\200" },
+	};
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
+		bs_autofree char *shown = bs_str_shown(cases[i].name, strlen(cases[i].name));
+
+		assert_string_equal(shown, cases[i].shown);
+	}
+}
+
 static void numbers_are_strict(void **state)
 {
 	static const char *const bad[] = { "", " 1", "1 ", "+1", "-1", "0x1", "1e3", "1.0", "a" };
@@ -347,6 +374,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(errors_gain_context_and_never_overflow),
+		UNIT_TEST(foreign_names_cannot_drive_a_terminal),
 		UNIT_TEST(numbers_are_strict),
 		UNIT_TEST(sizes_and_durations_have_units),
 		UNIT_TEST(paths_are_cleaned_lexically),
