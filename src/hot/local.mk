@@ -1,7 +1,9 @@
 noinst_LIBRARIES += src/hot/libhot.a
 src_hot_libhot_a_SOURCES = \
 	%D%/format.h \
+	%D%/heat.c %D%/heat.h \
 	%D%/pack.c %D%/pack.h \
+	%D%/packcheck.c %D%/packcheck.h \
 	%D%/packwrite.c \
 	%D%/profile.c %D%/profile.h \
 	%D%/proof.c %D%/proof.h \

@@ -38,6 +38,10 @@ UNIT_TESTS += %D%/test-daemon-warm
 tests_unit_test_daemon_warm_SOURCES = %D%/test-daemon-warm.c %D%/unit.h
 tests_unit_test_daemon_warm_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-heat
+tests_unit_test_hot_heat_SOURCES = %D%/test-hot-heat.c %D%/unit.h
+tests_unit_test_hot_heat_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-pack
 tests_unit_test_hot_pack_SOURCES = %D%/test-hot-pack.c %D%/unit.h
 tests_unit_test_hot_pack_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
