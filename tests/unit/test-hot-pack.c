@@ -13,7 +13,9 @@
 #include "base/fd.h"
 #include "hot/format.h"
 #include "hot/pack.h"
+#include "hot/packcheck.h"
 #include "hot/proof.h"
+#include "hot/store.h"
 #include "image/frames.h"
 #include "image/table.h"
 
@@ -291,10 +293,57 @@ static void wrong_extents_are_not_written(void **state)
 	assert_int_equal(r, -EINVAL);
 }
 
+/* All of a pack in pieces; what came out. */
+static int check(const uint8_t *bytes, size_t len, const struct bs_hot *hot, size_t piece,
+		 struct bs_error *err)
+{
+	bs_auto(packcheck) struct bs_packcheck *c = NULL;
+	const struct bs_pack *pack;
+	int r = 0;
+
+	assert_int_equal(bs_packcheck_new(&table, &table_digest, hot, &c, err), 0);
+	for (size_t at = 0; r == 0 && at < len; at += piece)
+		r = bs_packcheck_feed(c, bytes + at, BS_MIN(piece, len - at));
+	return bs_packcheck_end(c, r, &pack, err);
+}
+
+static void a_whole_pack_is_proven_as_it_comes(void **state)
+{
+	static struct bs_extent e[N_BLOCKS_MAX];
+	static const size_t pieces[] = { 1, 79, 4096, 1u << 20, 1u << 30 };
+	bs_autofree uint8_t *bytes = NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_hot hot = { 0 };
+	uint64_t len;
+	int r;
+
+	bytes = write_pack(e, some_extents(e), &hot.head_len, &len, &r);
+	assert_int_equal(r, 0);
+	hot.pack.size = len;
+	for (size_t i = 0; i < BS_ARRAY_LEN(pieces); i++)
+		assert_int_equal(check(bytes, len, &hot, pieces[i], &err), 0);
+	assert_int_equal(check(bytes, len - 1, &hot, 4096, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "cut off"));
+	assert_int_equal(check(bytes, 10, &hot, 4096, &err), -EBADMSG);
+	bytes[len - 1] ^= 1;
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "other bytes than the image"));
+	bytes[len - 1] ^= 1;
+	hot.head_len -= 8; /* heads that lie */
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
+	hot.head_len += 12;
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
+	hot.head_len -= 4;
+	hot.pack.size++;
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "its manifest says"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(every_block_comes_back),
+		UNIT_TEST(a_whole_pack_is_proven_as_it_comes),
 		UNIT_TEST(the_same_extents_make_the_same_bytes),
 		UNIT_TEST(a_changed_segment_is_refused),
 		UNIT_TEST(a_lie_in_one_byte_is_refused),
