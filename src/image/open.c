@@ -191,23 +191,30 @@ static int read_range(struct bs_image *i, uint64_t off, size_t len, void *buf, s
 	}
 }
 
+int bs_image_read_frame(struct bs_image *i, struct bs_framer *f, uint32_t n, void *packed,
+			void *out, struct bs_error *err)
+{
+	const struct bs_frame *fr = &i->table->frames[n];
+	int r = read_range(i, fr->off, fr->len, packed, err);
+
+	if (r < 0)
+		return r;
+	r = bs_frame_decode(f, fr, packed, out);
+	return r < 0 ? bs_fail(err, r, "frame %u of the image is broken", n) : 0;
+}
+
 static int read_block(struct bs_image *i, struct bs_framer *f, uint64_t block, uint8_t *frame,
 		      uint8_t *packed, uint64_t *have, struct bs_error *err)
 {
 	uint32_t n = bs_table_find(i->table, block);
-	const struct bs_frame *fr = &i->table->frames[n];
 	int r;
 
-	if (*have == fr->first_block)
+	if (*have == i->table->frames[n].first_block)
 		return 0;
-	r = read_range(i, fr->off, fr->len, packed, err);
-	if (r < 0)
-		return r;
-	r = bs_frame_decode(f, fr, packed, frame);
-	if (r < 0)
-		return bs_fail(err, r, "frame %u of the image is broken", n);
-	*have = fr->first_block;
-	return 0;
+	r = bs_image_read_frame(i, f, n, packed, frame, err);
+	if (r == 0)
+		*have = i->table->frames[n].first_block;
+	return r;
 }
 
 static int read_content(struct bs_image *i, const struct bs_tree_entry *e, char *text, size_t len,

@@ -15,6 +15,7 @@
 #include "image/artifact.h"
 
 struct bs_error;
+struct bs_framer;
 struct bs_json;
 struct bs_repo;
 struct bs_table;
@@ -40,6 +41,13 @@ int64_t bs_image_lookup(const struct bs_image *i, const char *path);
 /* A file as text with a NUL behind, "" when there is none; only the first max bytes. */
 int bs_image_read_text(struct bs_image *i, const char *path, size_t max, char **ret,
 		       struct bs_error *err);
+
+/*
+ * Fetches frame n and proves it: its blocks to out. packed: BS_FRAME_DATA_MAX bytes to work
+ * in, f: a framer of the caller's.
+ */
+int bs_image_read_frame(struct bs_image *i, struct bs_framer *f, uint32_t n, void *packed,
+			void *out, struct bs_error *err);
 
 /* Fetches all data and proves every frame. progress (may be NULL): bytes of data more. */
 int bs_image_verify(struct bs_image *i, void (*progress)(void *cookie, uint64_t bytes),
