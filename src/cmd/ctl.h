@@ -29,6 +29,7 @@ int ctl_image_convert(int argc, char **argv);
 int ctl_image_info(int argc, char **argv);
 int ctl_image_ls(int argc, char **argv);
 int ctl_image_verify(int argc, char **argv);
+int ctl_hot(int argc, char **argv);
 int ctl_bundle(int argc, char **argv);
 int ctl_status(int argc, char **argv);
 int ctl_upgrade(int argc, char **argv);

@@ -11,6 +11,11 @@ bootseerctl_SOURCES = \
 	%D%/ctl-bundle.c \
 	%D%/ctl-convert.c \
 	%D%/ctl-doctor.c \
+	%D%/ctl-hot.c %D%/ctl-hot.h \
+	%D%/ctl-hot-ls.c \
+	%D%/ctl-hot-pack.c \
+	%D%/ctl-hot-show.c \
+	%D%/ctl-hot-svg.c \
 	%D%/ctl-image.c \
 	%D%/ctl-node.c \
 	%D%/ctl-status.c \
@@ -19,4 +24,4 @@ bootseerctl_SOURCES = \
 	%D%/options.c %D%/options.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
-bootseerctl_LDADD = $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)
+bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)
