@@ -52,7 +52,8 @@ commands() {
 }
 
 check_help bootseerd.8 '' bootseerd
-for c in $(commands bootseerctl | grep -vx image) $(commands bootseerctl image | sed 's/^/image+/'); do
+for c in $(commands bootseerctl | grep -vxE 'image|hot') $(commands bootseerctl image | sed 's/^/image+/') \
+	$(commands bootseerctl hot | sed 's/^/hot+/'); do
 	# shellcheck disable=SC2086 # "image" and its own command are two words
 	check_help bootseerctl.1 "${c/+/ }" bootseerctl ${c/+/ }
 	grep -qx "\.Cm ${c/+/ }" "$man/bootseerctl.1" || complain "bootseerctl.1: no synopsis of ${c/+/ }"

@@ -104,7 +104,7 @@ int ctl_hot_verify(int argc, char **argv)
 	};
 	struct bs_error err = BS_ERROR_INIT;
 	struct verifying v = { 0 };
-	const struct bs_pack *p;
+	const struct bs_pack *p = NULL;
 	struct bs_hot hot;
 	const char *args[2];
 	int r = ctl_hot_begin(&c, &usage, argc, argv, args, true);

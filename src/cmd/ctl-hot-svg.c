@@ -74,7 +74,7 @@ static void text(struct picture *p, double x, double y, const char *anchor, cons
 
 static void write_points(struct picture *p)
 {
-	(void)bs_buf_adds(p->out, "<path stroke=\"#0a58ca\" stroke-width=\"1\" d=\"");
+	(void)bs_buf_adds(p->out, "<path stroke=\"#0a58ca\" stroke-width=\"2\" d=\"");
 	for (uint32_t col = 0; col < WIDTH; col++) {
 		for (uint32_t row = 0; row < HEIGHT;) {
 			uint32_t n = 0;
@@ -82,8 +82,8 @@ static void write_points(struct picture *p)
 			while (row + n < HEIGHT && p->point[col][row + n])
 				n++;
 			if (n > 0)
-				(void)bs_buf_addf(p->out, "M%u.5 %uv-%u", LEFT + col,
-						  p->top + HEIGHT - row, n);
+				(void)bs_buf_addf(p->out, "M%u %uv-%u", LEFT + col,
+						  p->top + HEIGHT - row, n + 1);
 			row += n + (n == 0);
 		}
 	}
@@ -94,7 +94,7 @@ typedef const char *label_fn(uint64_t v, char buf[BS_HUMAN_LEN]);
 
 static const char *label_ms(uint64_t ms, char buf[BS_HUMAN_LEN])
 {
-	return bs_clock_human(ms * BS_NS_PER_MS, buf, BS_HUMAN_LEN);
+	return ms ? bs_clock_human(ms * BS_NS_PER_MS, buf, BS_HUMAN_LEN) : "0";
 }
 
 static const char *label_blocks(uint64_t blocks, char buf[BS_HUMAN_LEN])

@@ -18,7 +18,7 @@
 struct bs_registry {
 	struct bs_repo repo;
 	struct bs_session *session;
-	char *host, *path; /* path: the repository's name */
+	char *host, *path;	    /* path: the repository's name */
 	char *pull, *push, *remove; /* scopes */
 	bool impatient;
 	pthread_mutex_t lock;	 /* guards the rest */

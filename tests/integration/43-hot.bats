@@ -6,7 +6,7 @@
 # timeout: 500
 # test-timeout: 120
 # needs: image-python
-# shellcheck disable=SC2154
+# shellcheck disable=SC2154,SC2016,SC2119,SC2120
 
 bats_require_minimum_version 1.5.0
 load ../lib/common.bash

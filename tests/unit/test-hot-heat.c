@@ -35,7 +35,10 @@ static int make_tree(void **state)
 							 .first_extent = 3 * i,
 							 .n_extents = i % 4 };
 		for (uint32_t k = 0; k < 3; k++) {
-			uint32_t n = 1 + any(i == 3 ? BLOCKS : 60);
+			uint32_t n = 1 + any(60);
+
+			if (i == 3) /* one that all others share with */
+				n = 1 + any(BLOCKS);
 
 			extents[3 * i + k] = (struct bs_tree_extent){
 				.blob_block = any(BLOCKS - BS_MIN(n, BLOCKS - 1)), .n_blocks = n
