@@ -96,7 +96,7 @@ void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, ui
 	uint32_t bytes = bs_origin_ahead(o);
 
 	/* without the lock: most reads end here */
-	if (!f->o.ahead || bs_blob_n_present(b) == bs_blob_geometry(b)->n_units ||
+	if (bs_blob_n_present(b) == bs_blob_geometry(b)->n_units ||
 	    atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
 		return;
 	fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);

@@ -246,6 +246,7 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	struct bs_blob *blob = rd->blob;
 	struct bs_origin *origin = rd->origin;
 	uint64_t now = bs_clock_ns(), none = 0;
+	bool ahead;
 
 	if (f->stats.first_read_ns == 0)
 		(void)atomic_compare_exchange_strong(&f->stats.first_read_ns, &none, now);
@@ -255,11 +256,15 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	rd->waiters = NULL;
 	rd->pending = 1;
 	rd->deadline_ns = now + f->o.read_wait_ns;
+	/* what single blocks were brought for has its neighbours, if it wants any */
+	ahead = f->o.ahead &&
+		(bs_blob_has(blob, first) || !bs_blob_has_range(blob, rd->off, rd->len));
 	if (bs_blob_read_range(rd->blob, rd->off, rd->buf, rd->len) == 0) {
 		COUNT(f, hits, last - first + 1);
 		bs_fill_read_part(f, rd, 1, 0);
 	} else {
 		read_missing(f, rd, first, last - first + 1, scratch, unit_buf);
 	}
-	bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
+	if (ahead)
+		bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
 }

@@ -31,10 +31,10 @@ struct bs_error;
 enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */
-	BS_MSG_HELLO, /* -> PROGRAM version */
+	BS_MSG_HELLO,	/* -> PROGRAM version */
 	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD -> fd: EROFS mount, the caller's own copy; COMPLETE */
-	BS_MSG_RELEASE,	 /* CONTAINER */
-	BS_MSG_STATUS,	 /* -> JSON */
+	BS_MSG_RELEASE, /* CONTAINER */
+	BS_MSG_STATUS,	/* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
 	BS_MSG_UNPACK, /* as ACQUIRE, when EROFS or FUSE is not to be had -> PATH. To the worker: -> fds: tree, blob */
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
@@ -43,8 +43,6 @@ enum bs_msg_type {
 	BS_MSG_START, /* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
 	BS_MSG_READY, /* worker: requests are being served */
 	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
-	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, fd: timeline: a start to be made hot -> FILE and fd of the metadata when it is to be recorded */
-	BS_MSG_STREAMING,   /* worker tells, no reply: DIGEST, STREAM 1: a hot pack begins to come, 0: it ended */
 	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
 	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged */
@@ -59,6 +57,10 @@ enum bs_msg_type {
 	/* from shim and tools, and to the worker: NAME (a tag, or any digest that means an image),
 	   SOURCE…, WAIT_NS -> DIGEST of the converted image for this machine */
 	BS_MSG_RESOLVE,
+	/* between supervisor and worker, too */
+	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
+	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, STREAM 1: a hot pack begins to come, 0: it ended */
+	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where a warmer hears what has come of its pack */
 	BS_MSG_TYPE_MAX
 };
 

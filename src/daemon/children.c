@@ -24,7 +24,9 @@ static const struct {
 	int (*run)(void *arg);
 } forked[] = {
 	{ "mount-lazy", bs_job_mount_lazy },
+	{ "mount-recorded", bs_job_mount_recorded },
 	{ "mount-whole", bs_job_mount_whole },
+	{ "warm", bs_job_warm },
 };
 
 static void finish(struct super *s, struct child *c, struct bs_msg *m)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +22,13 @@
 #include "base/str.h"
 #include "ctl/conf.h"
 #include "ctl/msg.h"
+#include "daemon/warm.h"
 #include "image/tree.h"
+#include "kern/bdi.h"
 #include "kern/caps.h"
 #include "kern/erofs.h"
 #include "net/auth.h"
+#include "rootfs/hotstart.h"
 #include "rootfs/unpack.h"
 
 #define SOCKET_FD 3
@@ -32,6 +36,9 @@
 #define CONTENT_FD 5
 #define TREE_FD 4
 #define UNPACKED_FD 6
+#define RECORDS_FD 4
+#define WARM_MOUNT_FD 5
+#define MOUNT_TRIES 5
 #define TREE_DATA_MAX (1u << 30)
 
 static int send_failure(enum bs_msg_type type, int result, const struct bs_error *err)
@@ -45,36 +52,84 @@ static int send_failure(enum bs_msg_type type, int result, const struct bs_error
 	return 1;
 }
 
-static int mount_image(const char *name, bool lazy)
+/*
+ * Mounts, and finds which bdi is the mount's: with others that mount at the same instant it
+ * cannot be told, so it is mounted again; in the end it goes without.
+ */
+static int mount_lazy(const char *meta, const char *content, char bdi[BS_BDI_NAME_LEN],
+		      struct bs_error *err)
+{
+	bs_autofd int class = bs_bdi_open();
+
+	for (int tries = 0;; tries++) {
+		bs_autobdilist before = { 0 };
+		bs_autofd int mnt = -EBADF;
+		int r = bs_bdi_list(class, &before);
+
+		mnt = bs_erofs_mount(meta, content, true, err);
+		if (mnt < 0)
+			return mnt;
+		if (r == 0)
+			r = bs_bdi_find_new(class, &before, bdi);
+		if (r < 0)
+			bdi[0] = '\0';
+		if (r != -EAGAIN || tries == MOUNT_TRIES)
+			return bs_take_fd(&mnt);
+		(void)poll(NULL, 0, 1 + (int)(getpid() % 7));
+	}
+}
+
+static int mount_image(const char *name, bool lazy, bool recorded)
 {
 	struct bs_error err = BS_ERROR_INIT;
-	char meta[32], base[32], content[32 + 72];
-	bs_autofd int mnt = -EBADF;
+	char meta[32], base[32], content[32 + 1 + BS_HOTSTART_FILE_LEN];
+	char bdi[BS_BDI_NAME_LEN] = "";
+	bs_autofd int mnt = -EBADF, class = -EBADF;
 	bs_automsg m;
 
-	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) > 64)
+	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) >= BS_HOTSTART_FILE_LEN)
 		return send_failure(BS_MSG_MOUNTED, bs_fail(&err, -EINVAL, "bad image name"), &err);
 	(void)bs_path_of_fd(CONTENT_FD, base);
 	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "", lazy ? name : "");
-	mnt = bs_erofs_mount(bs_path_of_fd(METADATA_FD, meta), content, lazy, &err);
+	(void)bs_path_of_fd(METADATA_FD, meta);
+	mnt = lazy ? mount_lazy(meta, content, bdi, &err)
+		   : bs_erofs_mount(meta, content, false, &err);
 	if (mnt < 0) {
 		(void)bs_error_context(&err, "mount image %.12s", name);
 		return send_failure(BS_MSG_MOUNTED, mnt, &err);
 	}
+	/* so that the blocks that are asked for are those that are touched */
+	if (recorded && bdi[0]) {
+		class = bs_bdi_open();
+		(void)bs_bdi_set_readahead(class, bdi, 0);
+	}
 	bs_msg_init(&m, BS_MSG_MOUNTED, 0);
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	if (bdi[0])
+		(void)bs_msg_add_text(&m, BS_TAG_NAME, bdi);
 	(void)bs_msg_add_fd(&m, mnt);
 	return bs_msg_send(SOCKET_FD, &m) < 0;
 }
 
 int bs_job_mount_lazy(void *name)
 {
-	return mount_image(name, true);
+	return mount_image(name, true, false);
+}
+
+int bs_job_mount_recorded(void *name)
+{
+	return mount_image(name, true, true);
 }
 
 int bs_job_mount_whole(void *name)
 {
-	return mount_image(name, false);
+	return mount_image(name, false, false);
+}
+
+int bs_job_warm(void *unused)
+{
+	(void)unused;
+	return bs_warm_run(RECORDS_FD, WARM_MOUNT_FD);
 }
 
 static const char *or_null(const char *s)

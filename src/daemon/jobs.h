@@ -16,6 +16,9 @@ struct bs_conf;
  */
 int bs_job_mount_lazy(void *name);
 int bs_job_mount_whole(void *name);
+int bs_job_mount_recorded(void *name); /* lazy, of a recording's file, without readahead */
+/* A warmer (daemon/warm.h): fd 4 its lists, fd 5 the mount. */
+int bs_job_warm(void *unused);
 
 /* Finds the credentials of a registry. Sends a reply with USER and SECRET. */
 int bs_job_credential(const struct bs_conf *conf, const char *host);

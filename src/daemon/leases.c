@@ -44,7 +44,8 @@ static struct lease *find(struct super *s, const char *container)
 
 static void end(struct lease *l)
 {
-	l->image->leases--;
+	if (--l->image->leases == 0)
+		hots_unused(l->image);
 	l->image->used_ns = bs_clock_ns();
 	bs_list_remove(&l->all);
 	free(l->container);

@@ -3,6 +3,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/broker.c %D%/broker.h \
 	%D%/children.c \
 	%D%/clients.c \
+	%D%/hots.c \
 	%D%/jobs.c %D%/jobs.h \
 	%D%/keeper.c %D%/keeper.h \
 	%D%/kept.c \

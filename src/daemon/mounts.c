@@ -32,8 +32,9 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
-#define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
-#define PREPARATIONS_MAX 32u	    /* of one image, from different places */
+#define KEPT_NAME_LEN (BS_DIGEST_TEXT_LEN + BS_BDI_NAME_LEN + 16)
+#define PRUNE_EVERY 256u     /* starts, between two looks at the timelines */
+#define PREPARATIONS_MAX 32u /* of one image, from different places */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -60,13 +61,16 @@ struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 
 static const char *kept_name(const struct held_image *i, char *buf, size_t size)
 {
-	(void)snprintf(buf, size, "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
+	if (i->lazy)
+		(void)snprintf(buf, size, "lazy:%s:%s", i->digest, i->bdi);
+	else
+		(void)snprintf(buf, size, "whole:%s", i->digest);
 	return buf;
 }
 
 static void drop_mount(struct super *s, struct held_image *i)
 {
-	char name[BS_DIGEST_TEXT_LEN + 16];
+	char name[KEPT_NAME_LEN];
 
 	if (i->mnt < 0)
 		return;
@@ -77,10 +81,15 @@ static void drop_mount(struct super *s, struct held_image *i)
 void mounts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *whole = bs_str_after(name, "whole:"), *lazy = bs_str_after(name, "lazy:");
+	const char *text = whole ? whole : lazy;
+	size_t n = BS_DIGEST_TEXT_LEN - 1;
+	char digest[BS_DIGEST_TEXT_LEN];
 	struct held_image *i = NULL;
 
-	if (whole || lazy)
-		i = mounts_get(s, whole ? whole : lazy, true);
+	if (text && strlen(text) >= n && (text[n] == '\0' || (lazy && text[n] == ':'))) {
+		(void)snprintf(digest, sizeof(digest), "%s", text);
+		i = mounts_get(s, digest, true);
+	}
 	if (!i || i->mnt >= 0) {
 		(void)bs_close(fd);
 		return;
@@ -90,6 +99,12 @@ void mounts_adopt(struct super *s, const char *name, int fd)
 	i->complete = !i->lazy;
 	i->state = IMAGE_MOUNTED;
 	i->used_ns = bs_clock_ns();
+	if (text[n] != ':')
+		return;
+	/* whoever was before us may have ended in mid-stream */
+	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", text + n + 1);
+	i->no_readahead = true;
+	hots_readahead(s, i);
 }
 
 void mounts_drop_lazy(struct super *s)
@@ -132,14 +147,14 @@ static int add_mount(struct bs_msg *m, int mnt)
 	return bs_msg_add_fd(m, copy >= 0 ? copy : mnt);
 }
 
-static void grant(struct super *s, struct held_image *i, struct waiter *a)
+static void grant_mount(struct super *s, struct held_image *i, struct waiter *a, int mnt, bool lazy)
 {
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_REPLY, a->id);
 	i->used_ns = bs_clock_ns();
 	if (!leases_add(s, a->container, i) || bs_msg_add_u64(&m, BS_TAG_RESULT, 0) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !i->lazy) < 0 || add_mount(&m, i->mnt) < 0) {
+	    bs_msg_add_u64(&m, BS_TAG_COMPLETE, !lazy) < 0 || add_mount(&m, mnt) < 0) {
 		leases_release(s, a->container);
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 	} else {
@@ -150,10 +165,36 @@ static void grant(struct super *s, struct held_image *i, struct waiter *a)
 	waiter_free(a);
 }
 
+void mounts_grant_own(struct super *s, struct held_image *i, struct waiter *a, int mnt)
+{
+	grant_mount(s, i, a, mnt, true);
+}
+
+/* Not before its hot start is decided (hots.c); till then it waits for the mount. */
+static void grant(struct super *s, struct held_image *i, struct waiter *a)
+{
+	if (!a->hot) {
+		grant_mount(s, i, a, i->mnt, i->lazy);
+		return;
+	}
+	bs_list_remove(&a->all);
+	bs_list_append(&i->mount.waiting, &a->all);
+}
+
+void mounts_grant_if_mounted(struct super *s, struct held_image *i, struct waiter *a)
+{
+	if (i->state == IMAGE_MOUNTED)
+		grant(s, i, a);
+}
+
 static void grant_waiting(struct super *s, struct held_image *i, struct pending *p)
 {
-	bs_list_for_each(it, &p->waiting)
-		grant(s, i, bs_list_entry(it, struct waiter, all));
+	bs_list_for_each(it, &p->waiting) {
+		struct waiter *a = bs_list_entry(it, struct waiter, all);
+
+		if (p != &i->mount || !a->hot)
+			grant(s, i, a);
+	}
 }
 
 /* Everybody who wants the image, whatever he waits for. */
@@ -195,9 +236,9 @@ static void mark_waiting(struct pending *p, uint64_t start_ns)
 static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 {
 	struct held_image *i = c->cookie;
-	char name[BS_DIGEST_TEXT_LEN + 16];
+	char name[KEPT_NAME_LEN];
+	const char *text = NULL, *bdi;
 	uint64_t result = ETIMEDOUT;
-	const char *text = NULL;
 	int fd;
 
 	if (m) {
@@ -216,6 +257,10 @@ static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 	i->mnt = fd;
 	i->lazy = c->id == 0; /* see start_mounting */
 	i->state = IMAGE_MOUNTED;
+	bdi = m ? bs_msg_text(m, BS_TAG_NAME, 0) : NULL;
+	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", i->lazy && bdi ? bdi : "");
+	if (i->lazy)
+		hots_mounted(s, i);
 	kept_put(s, kept_name(i, name, sizeof(name)), i->mnt);
 	mark_waiting(&i->mount, c->deadline_ns - GRACE_NS);
 	grant_all(s, i);
@@ -348,7 +393,8 @@ static void prepared(struct super *s, struct pending *ask, int result, const cha
 }
 
 static struct preparation *preparation_new(struct super *s, struct held_image *i,
-					   const struct bs_msg *m, uint64_t wait_ns, int timeline)
+					   const struct bs_msg *m, uint64_t wait_ns,
+					   const struct waiter *a)
 {
 	struct preparation *p = calloc(1, sizeof(*p));
 	const char *source;
@@ -364,8 +410,10 @@ static struct preparation *preparation_new(struct super *s, struct held_image *i
 	}
 	q = pending_begin(s, &p->ask, BS_MSG_PREPARE, m, wait_ns);
 	(void)bs_msg_add_text(q, BS_TAG_DIGEST, i->digest);
-	if (timeline >= 0)
-		(void)bs_msg_add_fd(q, timeline);
+	if (a->hot) /* its request sees to what comes after */
+		(void)bs_msg_add_text(q, BS_TAG_WORKLOAD, bs_msg_text(m, BS_TAG_WORKLOAD, 0));
+	if (a->timeline >= 0)
+		(void)bs_msg_add_fd(q, a->timeline);
 	i->n_preparations++;
 	bs_list_append(&i->preparations, &p->in_image);
 	pending_send(s, &p->ask);
@@ -374,7 +422,8 @@ static struct preparation *preparation_new(struct super *s, struct held_image *i
 
 /* The one that asks where m says: one on its way, or a new one. NULL: out of memory. */
 static struct preparation *preparation_for(struct super *s, struct held_image *i,
-					   const struct bs_msg *m, uint64_t wait_ns, int timeline)
+					   const struct bs_msg *m, uint64_t wait_ns,
+					   const struct waiter *a)
 {
 	struct preparation *p = NULL;
 
@@ -385,7 +434,7 @@ static struct preparation *preparation_for(struct super *s, struct held_image *i
 	}
 	if (i->n_preparations >= PREPARATIONS_MAX)
 		return p;
-	return preparation_new(s, i, m, wait_ns, timeline);
+	return preparation_new(s, i, m, wait_ns, a);
 }
 
 void mounts_new_worker(struct super *s)
@@ -429,7 +478,7 @@ static void acquire(struct super *s, struct held_image *i, struct waiter *a, con
 	}
 	if (i->state == IMAGE_MOUNTING && has_sources(i->known, i->n_known, m))
 		return;
-	p = preparation_for(s, i, m, wait_ns, a->timeline);
+	p = preparation_for(s, i, m, wait_ns, a);
 	if (!p) {
 		clients_reply(s, a->client, a->id, -ENOMEM, "out of memory");
 		waiter_free(a);
@@ -464,17 +513,21 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 		bs_timeline_prune(s->run_fd);
 	i = mounts_get(s, digest, true);
 	a = i ? acquirer_new(s, i, c, m, wait_ns) : NULL;
-	if (a)
-		acquire(s, i, a, m, wait_ns);
-	else
+	if (!a) {
 		clients_reply(s, c, m->id, -ENOMEM, "out of memory");
+		return;
+	}
+	/* a whole image has no use for it, and nothing that could be recorded */
+	if (s->fuse_mnt >= 0 && !i->complete)
+		hots_ask(s, i, a, m, wait_ns);
+	acquire(s, i, a, m, wait_ns);
 }
 
 static bool is_unused(const struct super *s, const struct held_image *i, uint64_t now_ns)
 {
 	return (i->state == IMAGE_MOUNTED || i->state == IMAGE_IDLE) && i->leases == 0 &&
-	       bs_list_empty(&i->mount.waiting) && bs_list_empty(&i->preparations) &&
-	       now_ns - i->used_ns >= s->conf->keep_mounts_ns;
+	       i->n_hots == 0 && bs_list_empty(&i->mount.waiting) &&
+	       bs_list_empty(&i->preparations) && now_ns - i->used_ns >= s->conf->keep_mounts_ns;
 }
 
 void mounts_expire(struct super *s, uint64_t now_ns)

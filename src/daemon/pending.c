@@ -56,6 +56,8 @@ struct waiter *waiter_new(struct pending *p, struct client *c, uint32_t id, uint
 
 void waiter_free(struct waiter *w)
 {
+	if (w->hot)
+		hots_forget(w);
 	bs_list_remove(&w->all);
 	(void)bs_close(w->timeline);
 	free(w->container);

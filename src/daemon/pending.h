@@ -11,6 +11,7 @@
 #include "ctl/msg.h"
 
 struct client;
+struct hot;
 struct super;
 
 /* A client that waits for the answer to a pending request. */
@@ -21,6 +22,7 @@ struct waiter {
 	uint64_t deadline_ns;
 	char *container; /* who wants the image; NULL: nobody in particular */
 	int timeline;	 /* descriptor, -EBADF */
+	struct hot *hot; /* what it waits for, too; see hots.c */
 };
 
 struct pending;

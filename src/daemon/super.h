@@ -31,6 +31,7 @@
 #include "ctl/conf.h"
 #include "ctl/msg.h"
 #include "daemon/pending.h"
+#include "kern/bdi.h"
 
 struct super;
 
@@ -65,6 +66,11 @@ struct held_image {
 	unsigned int n_known;
 	uint64_t used_ns;
 	unsigned int leases;
+	unsigned int n_hots;	   /* struct hot that point here */
+	bool streaming;		   /* a hot pack comes */
+	struct child *warmer;	   /* that reads what comes into the page cache */
+	char bdi[BS_BDI_NAME_LEN]; /* of a lazy mount; "": not known */
+	bool no_readahead;	   /* it is set to 0 */
 };
 
 /*
@@ -124,6 +130,7 @@ struct super {
 	struct bs_child keeper_process, worker_process; /* pid 0: not a child of ours */
 	struct watch old_worker; /* pidfd of a dead supervisor's: must be gone before ours starts */
 	int fuse_fd, fuse_mnt;
+	int bdi_fd;	   /* of /sys/class/bdi */
 	bool fuse_used;	   /* a server answered INIT on it */
 	bool fuse_tried;   /* and failed: this machine has none */
 	bool listen_given; /* the socket is a service manager's: it stays when we end */
@@ -135,7 +142,7 @@ struct super {
 	uint64_t accept_next_ns;  /* 0, or when connections are accepted again */
 	struct bs_limit refusals; /* of lines about it */
 	uint64_t leases_next_ns;  /* when they are swept again */
-	struct bs_list clients, images, leases, children, forwarded, unpacks, pending;
+	struct bs_list clients, images, leases, children, forwarded, unpacks, pending, hots;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -173,9 +180,26 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m);
 struct held_image *mounts_get(struct super *s, const char *digest, bool make);
 void mounts_completed(struct super *s, const char *digest);
 void mounts_new_worker(struct super *s);
+/* Grants a the image's mount if there is one; else a goes on waiting. */
+void mounts_grant_if_mounted(struct super *s, struct held_image *i, struct waiter *a);
+/* Grants a mount of its own. */
+void mounts_grant_own(struct super *s, struct held_image *i, struct waiter *a, int mnt);
 void mounts_adopt(struct super *s, const char *name, int fd);
 void mounts_drop_lazy(struct super *s); /* their FUSE connection is lost */
 void mounts_expire(struct super *s, uint64_t now_ns);
+
+/* --- hots.c: starts of workloads ------------------------------------------------------------------ */
+/* Asks the worker about a start that m (ACQUIRE) tells of; a waits for the answer, too. */
+void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
+	      uint64_t wait_ns);
+void hots_forget(struct waiter *a);    /* it is gone */
+void hots_new_worker(struct super *s); /* what streamed goes on with it */
+void hots_expire(struct super *s, uint64_t now_ns);
+void hots_streaming(struct super *s, const char *digest, bool on); /* the worker says so */
+void hots_mounted(struct super *s, struct held_image *i);	   /* a lazy mount that is new */
+void hots_unused(struct held_image *i);				   /* no container has the image */
+/* The image's readahead as it should be now. */
+void hots_readahead(struct super *s, struct held_image *i);
 
 /* --- leases.c: which container uses which image -------------------------------------------------- */
 /* With its file; replaces an older one of the container's. */

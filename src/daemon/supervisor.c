@@ -198,6 +198,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->forwarded);
 	bs_list_init(&s->unpacks);
 	bs_list_init(&s->pending);
+	bs_list_init(&s->hots);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");
@@ -249,6 +250,7 @@ static void run(struct super *s)
 		clients_expire(s, now);
 		leases_sweep(s, now);
 		pendings_expire(s, now);
+		hots_expire(s, now);
 		mounts_expire(s, now);
 		pendings_send(s);
 		clients_sweep(s);
@@ -264,6 +266,7 @@ int bs_supervisor_main(const struct bs_supervisor_options *o)
 	s.conf = o->conf;
 	s.config_file = o->config_file;
 	s.fuse_fd = s.fuse_mnt = s.spare_fd = -EBADF;
+	s.bdi_fd = bs_bdi_open(); /* without, kernels read ahead as they like */
 	s.images_fd = s.unpacked_fd = -EBADF;
 	s.listen.fd = s.keeper.fd = s.worker.fd = s.old_worker.fd = -EBADF;
 	s.worker_process.pidfd = s.keeper_process.pidfd = -EBADF;

@@ -233,13 +233,15 @@ static void streaming(void *cookie, const struct bs_digest *image, bool on)
 	bs_broker_streaming(((struct worker *)cookie)->broker, bs_digest_text(image, text), on);
 }
 
-static void reply_hot(struct worker *w, uint32_t id, struct bs_cached *i, const char *file)
+static void reply_hot(struct worker *w, uint32_t id, bool stream, struct bs_cached *i,
+		      const char *file)
 {
 	bs_autofd int meta = i ? bs_cached_open_metadata(i) : -EBADF;
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_REPLY, id);
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
+	(void)bs_msg_add_u64(&m, BS_TAG_STREAM, stream);
 	if (meta >= 0) {
 		(void)bs_msg_add_text(&m, BS_TAG_FILE, file);
 		(void)bs_msg_add_fd(&m, meta);
@@ -257,11 +259,15 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 	int r = 0;
 
 	bs_hotstart_find(w->hot, rq, &plan);
+	plan.stream = plan.stream && w->conf->prefetch;
 	if (plan.record)
 		r = bs_hotstart_record(w->hot, rq, &i, file, &err);
-	reply_hot(w, m->id, plan.record && r == 0 ? i : NULL, file);
-	if (plan.stream && w->conf->prefetch)
+	reply_hot(w, m->id, plan.stream, r == 0 ? i : NULL, file);
+	if (plan.stream) {
 		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
+		if (r < 0)
+			streaming(w, rq->image, false);
+	}
 	if (r < 0)
 		event(w, bs_error_text(&err));
 	bs_hotstart_plan_done(&plan);
@@ -295,6 +301,18 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 	i = bs_images_await(w->images, &digest, bs_clock_ns() + rq.wait_ns);
 	if (i) /* else PREPARE says what is wrong */
 		complete_behind(w, i);
+}
+
+static void warm(struct worker *w, struct bs_msg *m)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	int fd = bs_msg_take_fd(m, 0);
+	struct bs_digest digest;
+
+	if (fd >= 0 && read_digest(m, &digest, &err) == 0)
+		bs_hotstart_warm(w->hot, &digest, fd);
+	else
+		(void)bs_close(fd);
 }
 
 /* What a name means, and where the answer goes. */
@@ -379,6 +397,8 @@ static void *prepare_main(void *arg)
 			resolve(w, &t->msg);
 		else if (t->msg.type == BS_MSG_HOT)
 			run_hot_task(w, &t->msg);
+		else if (t->msg.type == BS_MSG_WARM)
+			warm(w, &t->msg);
 		else
 			run_task(w, &t->msg);
 		bs_msg_done(&t->msg);
@@ -499,7 +519,7 @@ static int control_loop(struct worker *w, int control)
 			bs_broker_answered(w->broker, &m);
 		else if (m.type == BS_MSG_PREPARE || m.type == BS_MSG_COMPLETE ||
 			 m.type == BS_MSG_UNPACK || m.type == BS_MSG_VERIFY ||
-			 m.type == BS_MSG_RESOLVE || m.type == BS_MSG_HOT)
+			 m.type == BS_MSG_RESOLVE || m.type == BS_MSG_HOT || m.type == BS_MSG_WARM)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);

@@ -137,10 +137,12 @@ static void became_ready(struct super *s)
 		    (unsigned long long)((bs_clock_ns() - s->worker_started_ns) / BS_NS_PER_MS));
 	mounts_new_worker(s);
 	pendings_new_worker(s);
+	hots_new_worker(s);
 }
 
 static void message(struct super *s, struct bs_msg *m)
 {
+	uint64_t on;
 	const char *text;
 
 	switch (m->type) {
@@ -166,6 +168,11 @@ static void message(struct super *s, struct bs_msg *m)
 		text = bs_msg_text(m, BS_TAG_DIGEST, 0);
 		if (text)
 			mounts_completed(s, text);
+		break;
+	case BS_MSG_STREAMING:
+		text = bs_msg_text(m, BS_TAG_DIGEST, 0);
+		if (text && bs_msg_u64(m, BS_TAG_STREAM, &on) == 0)
+			hots_streaming(s, text, on != 0);
 		break;
 	default:
 		break;

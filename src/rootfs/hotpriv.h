@@ -32,13 +32,16 @@ struct streamed {
 	struct bs_pack *pack;
 	struct bs_timeline tl;
 	bool running;
+	bool warming;	 /* a thread tells a warmer of it */
+	uint8_t *landed; /* one a segment */
 	struct bs_stream_result result;
 };
 
 struct bs_hotstart {
 	struct bs_hotstart_options o;
-	pthread_mutex_t lock; /* guards the lists and what is in them */
-	pthread_cond_t changed;
+	pthread_mutex_t lock;	/* guards the lists and what is in them */
+	pthread_cond_t changed; /* recorded */
+	pthread_cond_t landed;	/* a segment of some stream, or its end */
 	struct bs_list recorded, streamed;
 	_Atomic unsigned int n_recorded;
 	pthread_t builder;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -22,7 +23,9 @@
 #include "cache/fill.h"
 #include "cache/origin.h"
 #include "hot/pack.h"
+#include "hot/warmlist.h"
 #include "net/repo.h"
+#include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
@@ -217,11 +220,35 @@ static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, 
 	return bs_pack_decode(scratch, s->pack, bs_cached_table(s->image), i, data, out);
 }
 
+static void op_landed(void *cookie, uint32_t i)
+{
+	struct streamed *s = cookie;
+
+	(void)pthread_mutex_lock(&s->of->lock);
+	s->landed[i] = 1;
+	(void)pthread_cond_broadcast(&s->of->landed);
+	(void)pthread_mutex_unlock(&s->of->lock);
+}
+
+/* Whether another pack of the same image comes. Lock held. */
+static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
+{
+	bs_list_for_each(it, &hs->streamed) {
+		const struct streamed *other = bs_list_entry(it, struct streamed, all);
+
+		if (other != s && other->running && other->image == s->image)
+			return true;
+	}
+	return false;
+}
+
 static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
+	const struct bs_digest *image = &s->image->digest;
 	char text[128 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
+	bool last;
 
 	(void)snprintf(text, sizeof(text), "%s: %u segments, %u were there%s", s->hot.workload,
 		       result->segments, result->local_segments,
@@ -239,17 +266,22 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	else if (result->error)
 		bs_hotstart_tell(hs, "the hot pack of workload '%s' did not come whole: %s",
 				 s->hot.workload, strerror(-result->error));
-	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, false);
 	(void)pthread_mutex_lock(&hs->lock);
 	s->result = *result;
 	s->running = false;
-	s->pack = bs_pack_free(s->pack);
+	last = !runs_another(hs, s);
+	if (!s->warming)
+		s->pack = bs_pack_free(s->pack);
+	(void)pthread_cond_broadcast(&hs->landed);
 	(void)pthread_mutex_unlock(&hs->lock);
+	if (last)
+		hs->o.streaming(hs->o.cookie, image, false);
 }
 
 static const struct bs_stream_ops stream_ops = {
 	.segment = op_segment,
 	.decode = op_decode,
+	.landed = op_landed,
 	.done = op_done,
 };
 
@@ -259,6 +291,7 @@ static struct streamed *streamed_free(struct streamed *s)
 		return NULL;
 	(void)bs_pack_free(s->pack);
 	bs_timeline_done(&s->tl);
+	free(s->landed);
 	free(s);
 	return NULL;
 }
@@ -276,7 +309,8 @@ static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_re
 				       .cookie = s };
 	int r;
 
-	if (!origin)
+	s->landed = calloc(s->pack->n_segments, 1);
+	if (!origin || !s->landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	bs_origin_add(origin, &repo, 1);
 	s->running = true;
@@ -284,7 +318,8 @@ static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_re
 	bs_list_for_each(it, &hs->streamed) {
 		struct streamed *old = bs_list_entry(it, struct streamed, all);
 
-		if (old->running || !bs_digest_eq(&old->hot.image.digest, &s->hot.image.digest) ||
+		if (old->running || old->warming ||
+		    !bs_digest_eq(&old->hot.image.digest, &s->hot.image.digest) ||
 		    !bs_streq(old->hot.workload, s->hot.workload))
 			continue;
 		bs_list_remove(it);
@@ -348,6 +383,117 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	return 0;
 }
 
+/* --- telling a warmer --------------------------------------------------------------------------- */
+
+/* The stream of the image that runs and is not told of yet; it stays while it is told of. */
+static struct streamed *begin_telling(struct bs_hotstart *hs, const struct bs_digest *image)
+{
+	struct streamed *found = NULL;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_for_each(it, &hs->streamed) {
+		struct streamed *s = bs_list_entry(it, struct streamed, all);
+
+		if (!found && s->running && !s->warming && bs_digest_eq(&s->image->digest, image)) {
+			s->warming = true;
+			found = s;
+		}
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
+	return found;
+}
+
+static void end_telling(struct bs_hotstart *hs, struct streamed *s)
+{
+	(void)pthread_mutex_lock(&hs->lock);
+	s->warming = false;
+	if (!s->running)
+		s->pack = bs_pack_free(s->pack);
+	(void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* The next segment that has landed and was not told of; n_segments: no more will. */
+static uint32_t next_landed(struct bs_hotstart *hs, struct streamed *s, uint8_t *told)
+{
+	uint32_t i, first = 0;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	for (;;) {
+		for (i = first; i < s->pack->n_segments && (told[i] || !s->landed[i]); i++) {
+			if (told[i] && i == first)
+				first++;
+		}
+		if (i < s->pack->n_segments || !s->running)
+			break;
+		(void)pthread_cond_wait(&hs->landed, &hs->lock);
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
+	return i;
+}
+
+/* A list that is being filled, and where it goes. */
+struct telling {
+	int fd;
+	struct bs_warmlist list;
+};
+
+static int send_list(struct telling *t)
+{
+	ssize_t n = send(t->fd, t->list.data, t->list.len, MSG_NOSIGNAL);
+
+	bs_warmlist_init(&t->list);
+	return n < 0 ? -errno : 0;
+}
+
+static int add_run(void *cookie, const char *path, uint64_t off, uint64_t len)
+{
+	struct telling *t = cookie;
+	int r = bs_warmlist_add(&t->list, path, off, len);
+
+	if (r != -E2BIG)
+		return r == -EINVAL ? 0 : r;
+	r = send_list(t);
+	return r < 0 ? r : bs_warmlist_add(&t->list, path, off, len);
+}
+
+static int tell_all(struct bs_hotstart *hs, struct streamed *s, const struct bs_hotfiles *files,
+		    struct telling *t)
+{
+	bs_autofree uint8_t *told = calloc(s->pack->n_segments, 1);
+	uint32_t i;
+	int r = told ? 0 : -ENOMEM;
+
+	while (r == 0 && (i = next_landed(hs, s, told)) < s->pack->n_segments) {
+		const struct bs_pack_segment *g = &s->pack->segments[i];
+
+		told[i] = 1;
+		r = bs_hotfiles_runs(files, s->pack->extents + g->first_extent, g->n_extents,
+				     add_run, t);
+		if (r == 0 && !bs_warmlist_empty(&t->list))
+			r = send_list(t);
+	}
+	return r;
+}
+
+void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd)
+{
+	struct streamed *s = begin_telling(hs, image);
+	bs_auto(hotfiles) struct bs_hotfiles *files = NULL;
+	struct telling *t = s ? malloc(sizeof(*t)) : NULL;
+	bs_autofd int socket = fd;
+	bs_autofd int tree = s ? bs_cached_open_tree(s->image) : -EBADF;
+
+	/* without it the start is only slower */
+	if (t && tree >= 0 && bs_hotfiles_read(tree, &files, NULL) == 0) {
+		t->fd = socket;
+		bs_warmlist_init(&t->list);
+		(void)tell_all(hs, s, files, t);
+	}
+	free(t);
+	if (s)
+		end_telling(hs, s);
+}
+
 /* --- status and life ------------------------------------------------------------------------------ */
 
 static void put_streamed(struct bs_jsonw *w, const struct streamed *s)
@@ -405,6 +551,7 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	hs->o = *o;
 	(void)pthread_mutex_init(&hs->lock, NULL);
 	(void)pthread_cond_init(&hs->changed, NULL);
+	(void)pthread_cond_init(&hs->landed, NULL);
 	bs_list_init(&hs->recorded);
 	bs_list_init(&hs->streamed);
 	r = bs_hotstart_start_builder(hs, err);

@@ -87,6 +87,13 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       const struct bs_hotstart_plan *p, struct bs_error *err);
 
 /*
+ * Tells a warmer (daemon/warm.h) at the other end of the SOCK_SEQPACKET socket fd (taken over)
+ * which files' runs have come with the pack of the image that streams now; returns when it
+ * has ended, or when the warmer has.
+ */
+void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd);
+
+/*
  * Begins a recording; blocks until somebody has prepared the image. *ret_file: the name of the
  * FUSE file to mount (BS_HOTSTART_FILE_LEN bytes).
  */

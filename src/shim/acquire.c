@@ -242,6 +242,10 @@ static int build(struct bs_msg *m, const struct bs_conf *conf, const struct bs_w
 		r = bs_msg_add_u64(m, BS_TAG_WAIT_NS, conf->start_wait_ns);
 	if (r == 0)
 		r = bs_msg_add_text(m, BS_TAG_TIMELINE, w->timeline);
+	if (r == 0 && w->workload[0])
+		r = bs_msg_add_text(m, BS_TAG_WORKLOAD, w->workload);
+	if (r == 0 && w->workload[0])
+		r = bs_msg_add_u64(m, BS_TAG_RECORD, w->record);
 	return r;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "ctl/conf.h"
+#include "oci/workload.h"
 
 struct bs_error;
 struct bs_json;
@@ -26,6 +27,8 @@ struct bs_want {
 	struct bs_strv named;	/* the sources in which the tag means the image */
 	enum bs_fallback fallback;
 	bool has_marker;
+	char workload[BS_WORKLOAD_MAX + 1]; /* "": nothing is to be hot about the start */
+	bool record;			    /* when there is no hot pack yet */
 };
 
 /*

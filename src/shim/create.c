@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
@@ -27,6 +29,7 @@
 #include "oci/edit.h"
 #include "oci/look.h"
 #include "oci/state.h"
+#include "oci/workload.h"
 #include "rootfs/assemble.h"
 #include "rootfs/layers.h"
 #include "rootfs/teardown.h"
@@ -147,6 +150,25 @@ static int read_annotations(struct create *c, struct bs_error *err)
 	return r;
 }
 
+/* What the start is called, and whether it may be recorded. */
+static void read_workload(struct create *c)
+{
+	const struct bs_conf *conf = c->conf;
+	const struct bs_json *process = bs_json_get(c->config.doc, "process");
+	const char *asked = c->annot.record;
+
+	c->want.record = conf->record == BS_RECORD_AUTO	       ? !asked || bs_streq(asked, "yes")
+			 : conf->record == BS_RECORD_ANNOTATED ? asked && bs_streq(asked, "yes")
+							       : false;
+	if (!conf->prefetch && !c->want.record)
+		return;
+	if (c->annot.workload)
+		(void)snprintf(c->want.workload, sizeof(c->want.workload), "%s", c->annot.workload);
+	else
+		bs_workload_of_args(bs_json_get(process, "args"), c->want.workload,
+				    sizeof(c->want.workload));
+}
+
 /* 1: we act, 0: not after all, or an error. */
 static int read_all(struct create *c, struct bs_error *err)
 {
@@ -217,6 +239,7 @@ static int prepare(struct create *c, struct bs_error *err)
 		r = bs_rootfs_plan(&q, &c->plan, err);
 	if (r < 0)
 		return r;
+	read_workload(c);
 	c->want.lease = c->job.key;
 	c->want.timeline = c->args->id;
 	return 0;

@@ -232,13 +232,24 @@ static void blocks_of_another_epoch_are_forgotten(void **state)
 
 static struct bs_blob *hooked; /* what the hooks below act upon, once */
 
+/* The file is cut for a moment, in which a read of the unit finds it out. */
+static void lose_unit(struct bs_blob *b, uint32_t i)
+{
+	uint64_t off = model.units[i].blob_off, len = geometry.bytes - off;
+	bs_autofree uint8_t *rest = malloc(len);
+	uint8_t byte;
+
+	model_content(off, rest, len);
+	assert_int_equal(ftruncate(bs_blob_fd(b), (off_t)off), 0);
+	assert_int_equal(bs_blob_read_range(b, off, &byte, 1), -ENODATA);
+	assert_int_equal(pwrite(bs_blob_fd(b), rest, len, (off_t)off), (ssize_t)len);
+}
+
 /* Between the check of all units and the end of a completion one of them is lost. */
 static int verify_and_lose(void *cookie, void *scratch, uint32_t i, const void *bytes)
 {
-	uint8_t byte;
-
 	if (hooked && i == MODEL_UNITS - 1) {
-		assert_int_equal(bs_blob_read(hooked, 3, geometry.bytes, &byte, 1), -ENODATA);
+		lose_unit(hooked, 3);
 		hooked = NULL;
 	}
 	return model_verify(cookie, scratch, i, bytes);
@@ -264,7 +275,7 @@ static void a_unit_that_is_lost_during_completion_is_missed(void **state)
 	store(b, 3);
 	assert_int_equal(bs_blob_finish(b, NULL, unit), 0);
 	/* a complete one that is found wrong is no complete one after a crash either */
-	assert_int_equal(bs_blob_read(b, 3, geometry.bytes, unit, 1), -ENODATA);
+	lose_unit(b, 3);
 	bs_blob_free(b);
 	b = open_blob(4);
 	assert_false(bs_blob_complete(b));
@@ -368,13 +379,22 @@ static void *store_main(void *arg)
 	return NULL;
 }
 
+static int verify_never(void *cookie, void *scratch, uint32_t i, const void *bytes)
+{
+	return -EBADMSG;
+}
+
 /* A unit that is found wrong while its right bytes are stored: there or not, but not both. */
 static void to_forget_and_to_store_at_once_is_one_or_the_other(void **state)
 {
-	bs_auto(blob) struct bs_blob *b = open_blob(1);
-	struct race r = { .b = b, .unit = 32 };
-	uint8_t byte;
+	struct bs_blob_ops ops = model_ops;
+	bs_auto(blob) struct bs_blob *b = NULL;
+	struct race r = { .unit = 32 };
 	pthread_t t;
+
+	ops.verify = verify_never;
+	geometry.ops = &ops;
+	r.b = b = open_blob(1);
 
 	assert_int_equal(model.units[r.unit].blob_len, MODEL_BLOCK);
 	assert_int_equal(pthread_create(&t, NULL, store_main, &r), 0);
@@ -384,7 +404,7 @@ static void to_forget_and_to_store_at_once_is_one_or_the_other(void **state)
 		__atomic_store_n(&r.round, i, __ATOMIC_RELEASE);
 		for (int spin = 0; spin < i * 7 % 20000; spin++)
 			(void)__atomic_load_n(&r.done, __ATOMIC_ACQUIRE);
-		(void)bs_blob_read(b, r.unit, geometry.bytes, &byte, 1); /* forgets it */
+		(void)bs_blob_prove(b, r.unit, NULL, unit); /* forgets it */
 		while (__atomic_load_n(&r.done, __ATOMIC_ACQUIRE) < i)
 			(void)sched_yield();
 		is_missing = bs_blob_next_missing(b, r.unit) == r.unit;

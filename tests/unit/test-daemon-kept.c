@@ -147,7 +147,7 @@ static void nor_a_mount_without_its_connection(void **state)
 	no_fuse(&s);
 	assert_false(has_image(&s));
 	end(&s);
-	from_keeper(&s, "listen fuse-mount lazy:" DIGEST, &keeper);
+	from_keeper(&s, "listen fuse-mount lazy:" DIGEST ":erofs-4711", &keeper);
 	no_fuse(&s);
 	assert_false(has_image(&s));
 	(void)bs_close(keeper);

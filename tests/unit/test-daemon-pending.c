@@ -28,6 +28,11 @@ bool workers_send(struct super *s, struct bs_msg *m)
 	return seen.ready;
 }
 
+void hots_forget(struct waiter *a)
+{
+	a->hot = NULL;
+}
+
 void clients_reply(struct super *s, struct client *c, uint32_t id, int result, const char *text)
 {
 	seen.replies++;

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Starts of workloads: the worker is asked for the hot pack while the image is made
+ * ready, and says whether the start is to be recorded.
+ *
+ *   acquire ──▶ asked ──▶ not to be recorded ─────────────▶ the image's mount
+ *                 │   └──▶ recorded: a mount of its own ──▶ that mount
+ *                 └─ no answer, or a failure ─────────────▶ the image's mount
+ *
+ * Who waits for the answer waits HOT_WAIT_NS over the image's mount, no longer.
+ *
+ * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
+ * mount: what it would read is not in the pack. A warmer reads instead what has come.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "daemon/super.h"
+#include "daemon/warm.h"
+#include "kern/mountfd.h"
+
+#define WARM_GRACE_NS (10 * BS_NS_PER_S) /* over what a warmer gives itself */
+#define HOT_WAIT_NS (2 * BS_NS_PER_S)
+#define MOUNT_NS (10 * BS_NS_PER_S)
+
+/* One start that was asked about. When a pack comes for it, it stays until that has ended. */
+struct hot {
+	struct bs_list all;
+	struct pending ask;
+	struct bs_msg start; /* SOURCEs, WORKLOAD: for another worker */
+	struct held_image *image;
+	struct waiter *waiter; /* NULL: it is gone, or has its mount */
+	uint64_t until_ns;     /* that it waits; 0: while there is no mount, too */
+	bool streams;	       /* a pack comes, or came to a worker that died */
+};
+
+static void hot_free(struct super *s, struct hot *h)
+{
+	struct held_image *i = h->image;
+
+	if (h->waiter)
+		hots_forget(h->waiter);
+	pending_done(&h->ask);
+	bs_msg_done(&h->start);
+	bs_list_remove(&h->all);
+	free(h);
+	i->n_hots--;
+	hots_readahead(s, i);
+}
+
+void hots_readahead(struct super *s, struct held_image *i)
+{
+	bool none = i->n_hots > 0;
+
+	if (!i->bdi[0] || i->no_readahead == none)
+		return;
+	if (bs_bdi_set_readahead(s->bdi_fd, i->bdi, none ? 0 : BS_BDI_READAHEAD_KIB) < 0)
+		i->bdi[0] = '\0'; /* sysfs is not to be written here: only slower */
+	i->no_readahead = none;
+}
+
+/* --- the warmer ------------------------------------------------------------------------------ */
+
+static void warmer_ended(struct super *s, struct child *c, struct bs_msg *m)
+{
+	((struct held_image *)c->cookie)->warmer = NULL;
+}
+
+/* Tells the worker where the warmer listens. */
+static void start_warmer(struct super *s, struct held_image *i)
+{
+	bs_autofd int mnt = bs_mountfd_clone(i->mnt, "", NULL), ours = -EBADF, theirs = -EBADF;
+	struct bs_error err = BS_ERROR_INIT;
+	int pair[2], fds[2];
+	bs_automsg m;
+
+	if (mnt < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	ours = pair[0];
+	theirs = pair[1];
+	bs_msg_init(&m, BS_MSG_WARM, 0);
+	if (bs_msg_add_text(&m, BS_TAG_DIGEST, i->digest) < 0 || bs_msg_add_fd(&m, ours) < 0 ||
+	    !workers_send(s, &m))
+		return;
+	fds[0] = theirs;
+	fds[1] = mnt;
+	if (children_start(s, "warm", "", fds, 2, bs_clock_ns() + BS_WARM_NS_MAX + WARM_GRACE_NS,
+			   warmer_ended, i, 0, &err) < 0) {
+		bs_log_warning("image %s: no warmer: %s", i->digest, bs_error_text(&err));
+		return;
+	}
+	i->warmer = bs_list_entry(s->children.prev, struct child, all);
+}
+
+static void tend_warmer(struct super *s, struct held_image *i)
+{
+	if (i->streaming && i->mnt >= 0 && i->lazy && !i->warmer)
+		start_warmer(s, i);
+}
+
+void hots_unused(struct held_image *i)
+{
+	if (i->warmer)
+		super_kill(&i->warmer->process);
+}
+
+void hots_mounted(struct super *s, struct held_image *i)
+{
+	i->no_readahead = false;
+	hots_readahead(s, i);
+	tend_warmer(s, i);
+}
+
+void hots_streaming(struct super *s, const char *digest, bool on)
+{
+	struct held_image *i = mounts_get(s, digest, false);
+
+	if (!i)
+		return;
+	i->streaming = on;
+	if (on)
+		tend_warmer(s, i);
+	bs_list_for_each(it, &s->hots) {
+		struct hot *h = bs_list_entry(it, struct hot, all);
+
+		if (!on && h->image == i && h->streams && !h->ask.open)
+			hot_free(s, h);
+	}
+}
+
+/* --- asking -------------------------------------------------------------------------------------- */
+
+/* The start goes on with the image's mount. */
+static void share(struct super *s, struct hot *h)
+{
+	struct waiter *a = h->waiter;
+
+	if (!a)
+		return;
+	hots_forget(a);
+	mounts_grant_if_mounted(s, h->image, a);
+}
+
+static void recorded(struct super *s, struct child *c, struct bs_msg *m)
+{
+	struct hot *h = c->cookie;
+	uint64_t result = ETIMEDOUT;
+	bs_autofd int mnt = -EBADF;
+	struct waiter *a = h->waiter;
+	const char *text;
+
+	if (m && bs_msg_u64(m, BS_TAG_RESULT, &result) == 0 && result == 0)
+		mnt = bs_msg_take_fd(m, 0);
+	if (mnt >= 0 && a) {
+		hots_forget(a);
+		mounts_grant_own(s, h->image, a, mnt);
+	} else if (mnt < 0) {
+		text = m ? bs_msg_text(m, BS_TAG_TEXT, 0) : NULL;
+		bs_log_warning("image %s: a start is not recorded: %s", h->image->digest,
+			       text ? text : "its mount took too long");
+		share(s, h);
+	}
+	hot_free(s, h);
+}
+
+static void answered(struct super *s, struct pending *ask, int result, const char *text,
+		     struct bs_msg *m)
+{
+	struct hot *h = BS_CONTAINER_OF(ask, struct hot, ask);
+	const char *file = result == 0 ? bs_msg_text(m, BS_TAG_FILE, 0) : NULL;
+	bs_autofd int meta = file ? bs_msg_take_fd(m, 0) : -EBADF;
+	struct bs_error err = BS_ERROR_INIT;
+	int fds[2] = { meta, s->fuse_mnt };
+	uint64_t stream = 0;
+
+	h->streams = m && bs_msg_u64(m, BS_TAG_STREAM, &stream) == 0 && stream;
+	if (result < 0)
+		bs_log_warning("image %s: no hot start: %s", h->image->digest, text);
+	if (h->waiter && meta >= 0 && s->fuse_mnt >= 0) {
+		if (children_start(s, "mount-recorded", file, fds, 2, bs_clock_ns() + MOUNT_NS,
+				   recorded, h, 0, &err) == 0)
+			return;
+		bs_log_warning("image %s: a start is not recorded: %s", h->image->digest,
+			       bs_error_text(&err));
+	}
+	share(s, h);
+	if (!h->streams)
+		hot_free(s, h);
+}
+
+static void ask(struct super *s, struct hot *h, uint64_t wait_ns, bool record, int timeline)
+{
+	struct bs_msg *q = pending_begin(s, &h->ask, BS_MSG_HOT, &h->start, wait_ns);
+
+	(void)bs_msg_add_text(q, BS_TAG_DIGEST, h->image->digest);
+	(void)bs_msg_add_text(q, BS_TAG_WORKLOAD, bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0));
+	(void)bs_msg_add_u64(q, BS_TAG_RECORD, record);
+	if (timeline >= 0)
+		(void)bs_msg_add_fd(q, timeline);
+	pending_send(s, &h->ask);
+}
+
+/* What is needed of m to ask again. */
+static int keep(struct hot *h, const struct bs_msg *m, const char *workload)
+{
+	const char *source;
+	int r;
+
+	bs_msg_init(&h->start, BS_MSG_HOT, 0);
+	r = bs_msg_add_text(&h->start, BS_TAG_WORKLOAD, workload);
+	for (size_t n = 0; r == 0 && (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
+		r = bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
+	return r;
+}
+
+void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
+	      uint64_t wait_ns)
+{
+	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
+	struct hot *h = workload ? calloc(1, sizeof(*h)) : NULL;
+	uint64_t record = 0;
+
+	if (!h) /* a start is as well without */
+		return;
+	if (keep(h, m, workload) < 0) {
+		bs_msg_done(&h->start);
+		free(h);
+		return;
+	}
+	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
+	h->image = i;
+	h->waiter = a;
+	a->hot = h;
+	i->n_hots++;
+	hots_readahead(s, i);
+	bs_list_append(&s->hots, &h->all);
+	pending_init(s, &h->ask, answered);
+	ask(s, h, wait_ns, record != 0, a->timeline);
+}
+
+void hots_new_worker(struct super *s)
+{
+	bs_list_for_each(it, &s->hots) {
+		struct hot *h = bs_list_entry(it, struct hot, all);
+
+		h->image->streaming = false;
+		if (h->streams && !h->ask.open)
+			ask(s, h, s->conf->start_wait_ns, false, -EBADF);
+	}
+}
+
+void hots_forget(struct waiter *a)
+{
+	a->hot->waiter = NULL;
+	a->hot = NULL;
+}
+
+void hots_expire(struct super *s, uint64_t now_ns)
+{
+	bs_list_for_each(it, &s->hots) {
+		struct hot *h = bs_list_entry(it, struct hot, all);
+
+		if (!h->waiter || h->image->state != IMAGE_MOUNTED)
+			continue;
+		if (h->until_ns == 0)
+			h->until_ns = now_ns + HOT_WAIT_NS;
+		else if (h->until_ns <= now_ns)
+			share(s, h);
+	}
+}

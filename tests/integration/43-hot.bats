@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
+# 43-hot.bats: a start is recorded, its hot pack published, found and streamed.
+# timeout: 500
+# test-timeout: 120
+# needs: image-python
+# shellcheck disable=SC2154
+
+bats_require_minimum_version 1.5.0
+load ../lib/common.bash
+load ../lib/registry.bash
+load ../lib/images.bash
+load ../lib/node.bash
+load ../lib/lazy.bash
+load ../lib/cache.bash
+
+setup() {
+	bst_setup
+	bst_defer lazy_cgroups_gone
+}
+
+teardown() {
+	bst_teardown
+}
+
+script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
+said='[42] 0.3333333333333333333333333333'
+
+# hot_image: the python image in $REGISTRY, and a bundle of it that runs $script.
+hot_image() {
+	registry_start main
+	lazy_publish "$(image_python):latest" py
+	lazy_node "hot record_window = 4s" "fetch background = no" "node keep_mounts = 1s" "$@"
+	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
+}
+
+# run_hot ID
+run_hot() {
+	run -0 lazy_run run -b "$BST_ROOT/b" "$1"
+	[ "$output" = "$said" ]
+}
+
+# hot_packs: how many there are in the registry.
+hot_packs() {
+	curl -sf "http://$REGISTRY/v2/py/tags/list" | jq '[.tags[] | select(startswith("bootseer-hot-"))] | length'
+}
+
+# hot_state FILTER: of the node's packs and recordings.
+hot_state() {
+	node_status ".served.hot[] | $1"
+}
+
+# another_node: nothing of the image is cached any more.
+another_node() {
+	node_stop
+	rm -rf "${BST_CACHE:?}"/*
+}
+
+published() {
+	[ "$(hot_packs)" = 1 ]
+}
+
+streamed() {
+	hot_state .state | grep -x streamed
+}
+
+@test "the first start is recorded, the next node streams what it needs" {
+	local pack bytes
+	hot_image
+	run_hot first
+	[ "$(hot_state .state)" = recording ]
+	bst_wait 20 published
+	bst_wait 5 eval '[ "$(hot_state .state)" = recorded ]'
+	grep "hot pack of workload 'python3-[0-9a-f]*' .*: published at" "$BST_RUN/bootseerd.log"
+	bytes=$(node_status .served.cache.fetched_bytes)
+
+	another_node
+	run_hot second
+	bst_wait 10 streamed
+	pack=$(hot_state .pack_bytes)
+	# whole frames are much more than what was touched, and nothing else came
+	echo "pack $pack, frames of the first start $bytes, now $(node_status .served.cache)"
+	[ "$pack" -lt $((bytes / 3)) ]
+	[ "$(hot_state .bytes)" -le "$pack" ]
+	[ "$(node_status .served.cache.fetched_bytes)" -lt $((bytes / 10)) ]
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	[ "$(node_status .served.cache.bad_segments)" = 0 ]
+	jq -se 'any(.[]; .name == "hot-pack" and .bytes > 0)' "$BST_RUN/timeline/second.jsonl"
+	[ "$(hot_packs)" = 1 ]
+	lazy_no_state
+}
