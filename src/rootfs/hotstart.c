@@ -65,18 +65,30 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
 	*p = (struct bs_hotstart_plan){ 0 };
 }
 
-static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
-			 const char *workload)
+static bool is_of(const struct streamed *s, const struct bs_digest *image, const char *workload)
 {
-	bool found = false;
+	return bs_digest_eq(&s->hot.image.digest, image) && bs_streq(s->hot.workload, workload);
+}
 
-	(void)pthread_mutex_lock(&hs->lock);
+/* Lock held. */
+static bool streams(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+{
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *s = bs_list_entry(it, struct streamed, all);
 
-		found |= s->running && bs_digest_eq(&s->hot.image.digest, image) &&
-			 bs_streq(s->hot.workload, workload);
+		if (s->running && is_of(s, image, workload))
+			return true;
 	}
+	return false;
+}
+
+static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
+			 const char *workload)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	found = streams(hs, image, workload);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }
@@ -236,7 +248,8 @@ static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *other = bs_list_entry(it, struct streamed, all);
 
-		if (other != s && other->running && other->image == s->image)
+		if (other != s && other->running &&
+		    bs_digest_eq(&other->hot.image.digest, &s->hot.image.digest))
 			return true;
 	}
 	return false;
@@ -270,7 +283,7 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	s->result = *result;
 	s->running = false;
 	last = !runs_another(hs, s);
-	if (!s->warming)
+	if (s->told && !s->warming)
 		s->pack = bs_pack_free(s->pack);
 	(void)pthread_cond_broadcast(&hs->landed);
 	(void)pthread_mutex_unlock(&hs->lock);
@@ -297,6 +310,84 @@ static struct streamed *streamed_free(struct streamed *s)
 }
 DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
 
+/*
+ * In the list from now on, running: a second start finds it. Those of the same that have
+ * ended go. NULL: another start was first.
+ */
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
+{
+	struct streamed *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->of = hs;
+	s->hot = *hot;
+	s->tl = BS_TIMELINE_NONE;
+	s->running = true;
+	bs_list_init(&s->all);
+	(void)pthread_mutex_lock(&hs->lock);
+	if (streams(hs, &hot->image.digest, hot->workload)) {
+		(void)pthread_mutex_unlock(&hs->lock);
+		return streamed_free(s);
+	}
+	bs_list_for_each(it, &hs->streamed) {
+		struct streamed *old = bs_list_entry(it, struct streamed, all);
+
+		if (old->running || old->warming || !is_of(old, &hot->image.digest, hot->workload))
+			continue;
+		bs_list_remove(it);
+		(void)streamed_free(old);
+	}
+	bs_list_append(&hs->streamed, &s->all);
+	(void)pthread_mutex_unlock(&hs->lock);
+	return s;
+}
+
+static void unreserve(struct bs_hotstart *hs, struct streamed *s)
+{
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_remove(&s->all);
+	(void)pthread_mutex_unlock(&hs->lock);
+	(void)streamed_free(s);
+}
+
+/* The head, while the image's parts come on another thread; then both fit together. */
+static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+{
+	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
+	bs_auto(pack) struct bs_pack *pack = NULL;
+	bs_autofree char *head = NULL;
+	char id[HOT_ID_LEN + 1];
+	int r;
+
+	(void)bs_hot_id(rq->image, rq->workload, id);
+	if (image)
+		head = kept_head(image, id, &p->hot);
+	if (!head) {
+		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
+		if (r < 0)
+			return r;
+	}
+	image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
+	if (!image)
+		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
+	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
+			 &bs_cached_artifact(image)->table.digest, &pack, err);
+	if (r == 0 && pack->len != p->hot.pack.size)
+		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
+	if (r < 0) {
+		forget(image, id);
+		return r;
+	}
+	keep(image, id, &p->hot, head);
+	(void)pthread_mutex_lock(&hs->lock);
+	s->image = image;
+	s->pack = bs_take(&pack);
+	(void)pthread_mutex_unlock(&hs->lock);
+	return 0;
+}
+
 static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo,
 			struct bs_error *err)
 {
@@ -307,85 +398,40 @@ static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_re
 				       .parallel_max = hs->o.parallel_max,
 				       .ops = &stream_ops,
 				       .cookie = s };
-	int r;
 
 	s->landed = calloc(s->pack->n_segments, 1);
 	if (!origin || !s->landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	bs_origin_add(origin, &repo, 1);
-	s->running = true;
-	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->streamed) {
-		struct streamed *old = bs_list_entry(it, struct streamed, all);
-
-		if (old->running || old->warming ||
-		    !bs_digest_eq(&old->hot.image.digest, &s->hot.image.digest) ||
-		    !bs_streq(old->hot.workload, s->hot.workload))
-			continue;
-		bs_list_remove(it);
-		(void)streamed_free(old);
-	}
-	bs_list_append(&hs->streamed, &s->all);
-	(void)pthread_mutex_unlock(&hs->lock);
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
-	r = bs_fill_stream(hs->o.fill, &o);
-	if (r < 0) {
-		hs->o.streaming(hs->o.cookie, &s->hot.image.digest, false);
-		(void)pthread_mutex_lock(&hs->lock);
-		bs_list_remove(&s->all);
-		(void)pthread_mutex_unlock(&hs->lock);
-		return bs_fail(err, r, "out of memory");
-	}
-	return 0;
+	return bs_fill_stream(hs->o.fill, &o) < 0 ? bs_fail(err, -ENOMEM, "out of memory") : 0;
 }
 
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
-	bs_autofree char *head = NULL;
-	char id[HOT_ID_LEN + 1];
+	struct streamed *s = reserve(hs, &p->hot);
 	int r;
 
-	if (!s)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_list_init(&s->all);
-	s->of = hs;
-	s->hot = p->hot;
-	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
-				      "bootseerd" };
-	(void)bs_hot_id(rq->image, rq->workload, id);
-	/* while the image's parts come, on another thread */
-	s->image = bs_images_cached(hs->o.images, rq->image);
-	if (s->image)
-		head = kept_head(s->image, id, &p->hot);
-	if (!head) {
-		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
-		if (r < 0)
-			return r;
+	if (!s) /* it comes already; or there is no memory, and it is only slower */
+		return 0;
+	r = open_pack(hs, rq, p, s, err);
+	if (r == 0) {
+		s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
+					      "bootseerd" };
+		r = start_stream(hs, s, p->repo, err); /* s is its own now */
 	}
-	s->image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
-	if (!s->image)
-		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
-	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
-			 &bs_cached_artifact(s->image)->table.digest, &s->pack, err);
-	if (r == 0 && s->pack->len != p->hot.pack.size)
-		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
-	if (r < 0) {
-		forget(s->image, id);
-		return r;
-	}
-	keep(s->image, id, &p->hot, head);
-	r = start_stream(hs, s, p->repo, err);
 	if (r < 0)
-		return r;
-	s = NULL; /* the list's now */
-	return 0;
+		unreserve(hs, s);
+	return r;
 }
 
 /* --- telling a warmer --------------------------------------------------------------------------- */
 
-/* The stream of the image that runs and is not told of yet; it stays while it is told of. */
+/*
+ * The last stream of the image, if it is not told of yet; it stays while it is told of. It
+ * may have ended: when all was there, that takes less time than to start a warmer.
+ */
 static struct streamed *begin_telling(struct bs_hotstart *hs, const struct bs_digest *image)
 {
 	struct streamed *found = NULL;
@@ -394,11 +440,11 @@ static struct streamed *begin_telling(struct bs_hotstart *hs, const struct bs_di
 	bs_list_for_each(it, &hs->streamed) {
 		struct streamed *s = bs_list_entry(it, struct streamed, all);
 
-		if (!found && s->running && !s->warming && bs_digest_eq(&s->image->digest, image)) {
-			s->warming = true;
+		if (s->pack && !s->told && bs_digest_eq(&s->hot.image.digest, image))
 			found = s;
-		}
 	}
+	if (found)
+		found->told = found->warming = true;
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }

@@ -82,7 +82,10 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		      struct bs_hotstart_plan *ret);
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
-/* Starts the stream; blocks for its head and until somebody has prepared the image. */
+/*
+ * Starts the stream, unless it runs already; blocks for its head and until somebody has
+ * prepared the image.
+ */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);
 

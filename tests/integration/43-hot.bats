@@ -62,6 +62,10 @@ published() {
 	[ "$(hot_packs)" = 1 ]
 }
 
+recorded() {
+	hot_state .state | grep -x recorded
+}
+
 streamed() {
 	hot_state .state | grep -x streamed
 }
@@ -72,7 +76,7 @@ streamed() {
 	run_hot first
 	[ "$(hot_state .state)" = recording ]
 	bst_wait 20 published
-	bst_wait 5 eval '[ "$(hot_state .state)" = recorded ]'
+	bst_wait 5 recorded
 	grep "hot pack of workload 'python3-[0-9a-f]*' .*: published at" "$BST_RUN/bootseerd.log"
 	bytes=$(node_status .served.cache.fetched_bytes)
 
@@ -90,4 +94,118 @@ streamed() {
 	jq -se 'any(.[]; .name == "hot-pack" and .bytes > 0)' "$BST_RUN/timeline/second.jsonl"
 	[ "$(hot_packs)" = 1 ]
 	lazy_no_state
+}
+
+# hot_made: the image and a node whose first start has made and published the pack.
+hot_made() {
+	hot_image
+	run_hot made
+	bst_wait 30 published
+	another_node
+}
+
+# pack_file: the pack's bytes in the registry's storage.
+pack_file() {
+	local tag digest
+	tag=$(curl -sf "http://$REGISTRY/v2/py/tags/list" | jq -r '.tags[] | select(startswith("bootseer-hot-"))')
+	digest=$(curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
+		"http://$REGISTRY/v2/py/manifests/$tag" | jq -r '.layers[1].digest' | cut -d: -f2)
+	echo "$REGISTRY_DIR/docker/registry/v2/blobs/sha256/${digest:0:2}/$digest/data"
+}
+
+@test "policy: never, only annotated, by its own name" {
+	hot_image "hot record = never"
+	run_hot a
+	[ -z "$(hot_state .state)" ]
+	another_node
+	sed -i 's/^record = .*/record = annotated/' "$BOOTSEER_CONFIG"
+	run_hot b
+	[ -z "$(hot_state .state)" ]
+	another_node
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.record"] = "yes" |
+		.annotations["dev.bootseer.workload"] = "team/eval@1"'
+	run_hot c
+	[ "$(hot_state '.workload + " " + .state')" = "team/eval@1 recording" ]
+	another_node
+	sed -i 's/^record = .*/record = auto/' "$BOOTSEER_CONFIG"
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.record"] = "no"'
+	run_hot d
+	[ -z "$(hot_state .state)" ]
+	[ "$(hot_packs)" = 0 ]
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.workload"] = "no name"'
+	run ! lazy_run run -b "$BST_ROOT/b" e
+	[[ $output == *"annotation 'dev.bootseer.workload' is 'no name'"* ]]
+}
+
+@test "a pack with wrong bytes is refused, and the start is right" {
+	local file size at
+	hot_made
+	file=$(pack_file)
+	size=$(stat -c %s "$file")
+	for at in $((size / 2)) $((size - 5)) 100; do
+		cp "$file" "$BST_ROOT/pack"
+		printf 'wrong' | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
+		run_hot "wrong-$at"
+		[ "$(node_status .served.cache.failed_reads)" = 0 ]
+		bst_wait 10 grep -E 'hot pack.*(wrong bytes|segment|extent|another image)' "$BST_RUN/bootseerd.log"
+		! streamed
+		another_node
+		rm -f "$BST_RUN/bootseerd.log"
+		cp "$BST_ROOT/pack" "$file"
+	done
+	run_hot right
+	bst_wait 10 streamed
+}
+
+@test "a pack that is cut off, or gone, costs nothing but time" {
+	local file
+	hot_made
+	file=$(pack_file)
+	cp "$file" "$BST_ROOT/pack"
+	truncate -s $(($(stat -c %s "$file") * 2 / 3)) "$file"
+	run_hot cut
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	another_node
+	rm "$file"
+	run_hot gone
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	another_node
+	cp "$BST_ROOT/pack" "$file"
+	run_hot back
+	bst_wait 10 streamed
+}
+
+@test "many starts at once on a cold node: one stream" {
+	local i pids=()
+	hot_made
+	for i in 1 2 3 4 5 6; do
+		cp -r "$BST_ROOT/b" "$BST_ROOT/b$i"
+		# shellcheck disable=SC2016
+		lazy_edit "$BST_ROOT/b$i" '.linux.cgroupsPath = $g' --arg g "/bst-$BST_ID/b$i"
+	done
+	node_start
+	for i in 1 2 3 4 5 6; do
+		lazy_run run -b "$BST_ROOT/b$i" "many$i" >"$BST_LOG/many$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i"
+	done
+	for i in 1 2 3 4 5 6; do
+		[ "$(cat "$BST_LOG/many$i")" = "$said" ]
+	done
+	bst_wait 10 streamed
+	node_status .served.hot
+	[ "$(node_status '.served.cache.hot_bytes <= .served.hot[0].pack_bytes')" = true ]
+	lazy_no_state
+}
+
+@test "what was streamed is not asked for again on this node" {
+	local before
+	hot_made
+	run_hot one
+	bst_wait 10 streamed
+	before=$(grep -c '"GET' "$BST_LOG/registry-main.log")
+	run_hot two
+	[ "$(grep -c '"GET' "$BST_LOG/registry-main.log")" = "$before" ]
 }
