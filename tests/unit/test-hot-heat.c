@@ -40,9 +40,8 @@ static int make_tree(void **state)
 			if (i == 3) /* one that all others share with */
 				n = 1 + any(BLOCKS);
 
-			extents[3 * i + k] = (struct bs_tree_extent){
-				.blob_block = any(BLOCKS - BS_MIN(n, BLOCKS - 1)), .n_blocks = n
-			};
+			extents[3 * i + k].blob_block = any(BLOCKS - n + 1);
+			extents[3 * i + k].n_blocks = n;
 		}
 	}
 	return 0;
