@@ -28,6 +28,8 @@
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
+#define STREAMED_MAX 256u /* in the list, but for those that run */
+
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
 {
 	char tag[BS_HOT_TAG_LEN];
@@ -65,18 +67,30 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
 	*p = (struct bs_hotstart_plan){ 0 };
 }
 
-static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
-			 const char *workload)
+static bool is_of(const struct streamed *s, const struct bs_digest *image, const char *workload)
 {
-	bool found = false;
+	return bs_digest_eq(&s->hot.image.digest, image) && bs_streq(s->hot.workload, workload);
+}
 
-	(void)pthread_mutex_lock(&hs->lock);
+/* Lock held. */
+static bool has_running(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+{
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *s = bs_list_entry(it, struct streamed, all);
 
-		found |= s->running && bs_digest_eq(&s->hot.image.digest, image) &&
-			 bs_streq(s->hot.workload, workload);
+		if (s->running && is_of(s, image, workload))
+			return true;
 	}
+	return false;
+}
+
+static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
+			 const char *workload)
+{
+	bool found;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	found = has_running(hs, image, workload);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }
@@ -196,10 +210,13 @@ static void keep(const struct bs_cached *image, const char *id, const struct bs_
 /* A pack that is not what it should be, or not there any more: the next start asks anew. */
 static void forget(const struct bs_cached *image, const char *id)
 {
-	bs_autofree char *name = bs_strf("hot-%s.json", id);
+	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
 
 	if (name)
 		(void)unlinkat(bs_cached_dirfd(image), name, 0);
+	/* it is known by its length alone: the one that comes next may be as long */
+	if (head)
+		(void)unlinkat(bs_cached_dirfd(image), head, 0);
 }
 
 static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
@@ -236,7 +253,8 @@ static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *other = bs_list_entry(it, struct streamed, all);
 
-		if (other != s && other->running && other->image == s->image)
+		if (other != s && other->running &&
+		    bs_digest_eq(&other->hot.image.digest, &s->hot.image.digest))
 			return true;
 	}
 	return false;
@@ -297,63 +315,83 @@ static struct streamed *streamed_free(struct streamed *s)
 }
 DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
 
+/*
+ * Puts s into the list as the one that runs, before anything is asked for: of the starts of
+ * one workload that come at once only one may stream. False: there is another.
+ */
+static bool claim(struct bs_hotstart *hs, struct streamed *s)
+{
+	unsigned int n = 0;
+	bool mine;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	mine = !has_running(hs, &s->hot.image.digest, s->hot.workload);
+	bs_list_for_each(it, &hs->streamed)
+		n++;
+	bs_list_for_each(it, &hs->streamed) {
+		struct streamed *old = bs_list_entry(it, struct streamed, all);
+
+		if (!mine || old->running || old->warming ||
+		    (n < STREAMED_MAX && !is_of(old, &s->hot.image.digest, s->hot.workload)))
+			continue;
+		bs_list_remove(it);
+		(void)streamed_free(old);
+		n--;
+	}
+	if (mine) {
+		s->running = true;
+		bs_list_append(&hs->streamed, &s->all);
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
+	return mine;
+}
+
+static void unclaim(struct bs_hotstart *hs, struct streamed *s)
+{
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_remove(&s->all);
+	(void)pthread_mutex_unlock(&hs->lock);
+}
+
 static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo,
-			struct bs_error *err)
+			struct bs_pack *pack, struct bs_error *err)
 {
 	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
 	struct bs_stream_options o = { .blob = s->image->blob,
 				       .origin = origin,
-				       .n_segments = s->pack->n_segments,
+				       .n_segments = pack->n_segments,
 				       .parallel_max = hs->o.parallel_max,
 				       .ops = &stream_ops,
 				       .cookie = s };
-	int r;
+	const struct bs_stream_result none = { .error = -ENOMEM };
+	uint8_t *landed = calloc(pack->n_segments, 1);
 
-	s->landed = calloc(s->pack->n_segments, 1);
-	if (!origin || !s->landed)
+	if (!origin || !landed) {
+		free(landed);
+		(void)bs_pack_free(pack);
 		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_origin_add(origin, &repo, 1);
-	s->running = true;
-	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->streamed) {
-		struct streamed *old = bs_list_entry(it, struct streamed, all);
-
-		if (old->running || old->warming ||
-		    !bs_digest_eq(&old->hot.image.digest, &s->hot.image.digest) ||
-		    !bs_streq(old->hot.workload, s->hot.workload))
-			continue;
-		bs_list_remove(it);
-		(void)streamed_free(old);
 	}
-	bs_list_append(&hs->streamed, &s->all);
+	bs_origin_add(origin, &repo, 1);
+	(void)pthread_mutex_lock(&hs->lock);
+	s->pack = pack;
+	s->landed = landed;
 	(void)pthread_mutex_unlock(&hs->lock);
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
-	r = bs_fill_stream(hs->o.fill, &o);
-	if (r < 0) {
-		hs->o.streaming(hs->o.cookie, &s->hot.image.digest, false);
-		(void)pthread_mutex_lock(&hs->lock);
-		bs_list_remove(&s->all);
-		(void)pthread_mutex_unlock(&hs->lock);
-		return bs_fail(err, r, "out of memory");
-	}
+	if (bs_fill_stream(hs->o.fill, &o) < 0) /* a warmer may be told of it already */
+		op_done(s, &none);
 	return 0;
 }
 
-int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		       const struct bs_hotstart_plan *p, struct bs_error *err)
+/* What s, which is in the list, needs. */
+static int prepare_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			  const struct bs_hotstart_plan *p, struct streamed *s,
+			  struct bs_pack **ret, struct bs_error *err)
 {
-	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
+	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
 	int r;
 
-	if (!s)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_list_init(&s->all);
-	s->of = hs;
-	s->hot = p->hot;
-	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
-				      "bootseerd" };
 	(void)bs_hot_id(rq->image, rq->workload, id);
 	/* while the image's parts come, on another thread */
 	s->image = bs_images_cached(hs->o.images, rq->image);
@@ -364,21 +402,46 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		if (r < 0)
 			return r;
 	}
-	s->image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
+	s->image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
+				   rq->since_ns + rq->wait_ns);
 	if (!s->image)
 		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
 	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
-			 &bs_cached_artifact(s->image)->table.digest, &s->pack, err);
-	if (r == 0 && s->pack->len != p->hot.pack.size)
+			 &bs_cached_artifact(s->image)->table.digest, &pack, err);
+	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
 		forget(s->image, id);
 		return r;
 	}
 	keep(s->image, id, &p->hot, head);
-	r = start_stream(hs, s, p->repo, err);
-	if (r < 0)
+	*ret = bs_take(&pack);
+	return 0;
+}
+
+int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       const struct bs_hotstart_plan *p, struct bs_error *err)
+{
+	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
+	struct bs_pack *pack = NULL;
+	int r;
+
+	if (!s)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	bs_list_init(&s->all);
+	s->of = hs;
+	s->hot = p->hot;
+	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
+				      "bootseerd" };
+	if (!claim(hs, s))
+		return 0;
+	r = prepare_stream(hs, rq, p, s, &pack, err);
+	if (r == 0)
+		r = start_stream(hs, s, p->repo, pack, err);
+	if (r < 0) {
+		unclaim(hs, s);
 		return r;
+	}
 	s = NULL; /* the list's now */
 	return 0;
 }
@@ -394,7 +457,8 @@ static struct streamed *begin_telling(struct bs_hotstart *hs, const struct bs_di
 	bs_list_for_each(it, &hs->streamed) {
 		struct streamed *s = bs_list_entry(it, struct streamed, all);
 
-		if (!found && s->running && !s->warming && bs_digest_eq(&s->image->digest, image)) {
+		if (!found && s->running && s->pack && !s->warming &&
+		    bs_digest_eq(&s->hot.image.digest, image)) {
 			s->warming = true;
 			found = s;
 		}
@@ -524,7 +588,7 @@ static void put_recorded(struct bs_jsonw *w, const struct recorded *r)
 	bs_jsonw_object(w);
 	bs_jsonw_kstr(w, "image", bs_digest_text(&r->pub.image->digest, text));
 	bs_jsonw_kstr(w, "workload", r->workload);
-	bs_jsonw_kstr(w, "state", r->built || !r->pub.recording ? "recorded" : "recording");
+	bs_jsonw_kstr(w, "state", r->built || !r->recording ? "recorded" : "recording");
 	bs_jsonw_end(w);
 }
 
