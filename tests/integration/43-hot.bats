@@ -29,11 +29,11 @@ teardown() {
 script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
 said='[42] 0.3333333333333333333333333333'
 
-# hot_image WINDOW: the python image in $REGISTRY, and a bundle of it that runs $script.
+# hot_image WINDOW [LINE...]: the python image in $REGISTRY, and a bundle of it that runs $script.
 hot_image() {
 	registry_start main
 	lazy_publish "$(image_python):latest" py
-	lazy_node "hot record_window = $1" "fetch background = no" "node keep_mounts = 1s"
+	lazy_node "hot record_window = $1" "fetch background = no" "node keep_mounts = 1s" "${@:2}"
 	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
 }
 
@@ -99,7 +99,7 @@ streamed() {
 
 # hot_made: the image and a node whose first start has made and published the pack.
 hot_made() {
-	hot_image
+	hot_image 4s
 	run_hot made
 	bst_wait 30 published
 	another_node
@@ -115,7 +115,7 @@ pack_file() {
 }
 
 @test "policy: never, only annotated, by its own name" {
-	hot_image "hot record = never"
+	hot_image 4s "hot record = never"
 	run_hot a
 	[ -z "$(hot_state .state)" ]
 	another_node
@@ -177,13 +177,15 @@ pack_file() {
 }
 
 @test "what was streamed is not asked for again on this node" {
-	local before
+	local asked
 	hot_made
 	run_hot one
 	bst_wait 10 streamed
-	before=$(grep -c '"GET' "$BST_LOG/registry-main.log")
+	asked=$(grep -c '"GET' "$BST_LOG/registry-main.log")
 	run_hot two
-	[ "$(grep -c '"GET' "$BST_LOG/registry-main.log")" = "$before" ]
+	[ "$(grep -c '"GET' "$BST_LOG/registry-main.log")" = "$asked" ]
+}
+
 # erofs_readahead: of each EROFS mount that there is, "NAME KIB" lines.
 erofs_readahead() {
 	grep -H . /sys/class/bdi/erofs-*/read_ahead_kb 2>/dev/null | sed 's|.*/\(erofs-[0-9]*\)/.*:|\1 |' | sort
