@@ -26,6 +26,8 @@ static const struct {
 	/* the cache is the worker's, layouts of policy's directories are anybody's */
 	{ BS_ROLE_SUPERVISOR, CAP_CHOWN },
 	{ BS_ROLE_SUPERVISOR, CAP_DAC_OVERRIDE },
+	/* the warmer, a fork, keeps it; it is a part of the one before */
+	{ BS_ROLE_SUPERVISOR, CAP_DAC_READ_SEARCH },
 	/* the keeper starts supervisors: what they need must still be there */
 	{ BS_ROLE_KEEPER, CAP_SYS_ADMIN },
 	{ BS_ROLE_KEEPER, CAP_SYS_CHROOT },
@@ -35,6 +37,7 @@ static const struct {
 	{ BS_ROLE_KEEPER, CAP_KILL },
 	{ BS_ROLE_KEEPER, CAP_CHOWN },
 	{ BS_ROLE_KEEPER, CAP_DAC_OVERRIDE },
+	{ BS_ROLE_KEEPER, CAP_DAC_READ_SEARCH },
 	/* files of any owner, with set-user-ID bits and capabilities; devices */
 	{ BS_ROLE_UNPACKER, CAP_CHOWN },
 	{ BS_ROLE_UNPACKER, CAP_DAC_OVERRIDE },
@@ -64,7 +67,7 @@ int bs_caps_bound(enum bs_role role)
 	uint64_t keep = bs_caps_of(role);
 
 	if (role == BS_ROLE_SUPERVISOR)
-		keep |= bs_caps_of(BS_ROLE_UNPACKER) | bs_caps_of(BS_ROLE_WARMER);
+		keep |= bs_caps_of(BS_ROLE_UNPACKER);
 	for (cap_value_t c = 0; CAP_IS_SUPPORTED(c); c++) {
 		if (!(keep >> c & 1) && prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0)
 			return -errno;

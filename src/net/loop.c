@@ -8,9 +8,10 @@
  * Who may start, per host ("scheme://authority"), with N = connections_per_host and
  * R = N/4 (at least 1) kept for demand:
  *   demand   while fewer than N of its own run at the host: others are not in its way
- *   others   while fewer than N at all, fewer than N - R others run at the host, and
- *            fewer than background_parallel others run in all; hot before background
- *   background also waits until its budget of bytes is not overdrawn
+ *   hot      while fewer than N at all run at the host
+ *   background while fewer than N at all and N - R that are not demand run at the host,
+ *            fewer than background_parallel of its own run in all, and its budget of bytes is
+ *            not overdrawn
  * libcurl itself has no limits set, so nothing ever waits in a queue that knows no lanes.
  *
  * A second thread runs what may block: asking for credentials.
@@ -73,7 +74,7 @@ struct bs_loop {
 
 	/* the loop's thread only */
 	struct bs_list queue[BS_LANE_MAX], running;
-	unsigned int n_running, n_others;
+	unsigned int n_running, n_background;
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
@@ -227,9 +228,9 @@ static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_
 		return host->running - host->others < n;
 	if (host->running >= n)
 		return false;
-	if (l->n_others >= l->o.background_parallel || host->others >= others)
-		return false;
-	return lane == BS_LANE_HOT || l->budget >= 0;
+	return lane == BS_LANE_HOT ||
+	       (l->n_background < l->o.background_parallel && host->others < others &&
+		l->budget >= 0);
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
@@ -326,10 +327,8 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		host->running--;
 		tell_host(h, bs_clock_ns());
 		l->n_running--;
-		if (h->lane != BS_LANE_DEMAND) {
-			host->others--;
-			l->n_others--;
-		}
+		host->others -= h->lane != BS_LANE_DEMAND;
+		l->n_background -= h->lane == BS_LANE_BACKGROUND;
 		put_host(l, host);
 		h->host = NULL;
 		uncount(&l->stats.running[h->lane]);
@@ -354,10 +353,8 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	if (host->running++ == 0)
 		bs_pace_host_begin(&host->pace, bs_clock_ns());
 	l->n_running++;
-	if (h->lane != BS_LANE_DEMAND) {
-		host->others++;
-		l->n_others++;
-	}
+	host->others += h->lane != BS_LANE_DEMAND;
+	l->n_background += h->lane == BS_LANE_BACKGROUND;
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
@@ -389,9 +386,8 @@ static bool start_queued(struct bs_loop *l)
 			struct host *host;
 
 			next = it->next;
-			if (lane != BS_LANE_DEMAND && l->n_others >= l->o.background_parallel)
-				break;
-			if (lane == BS_LANE_BACKGROUND && l->budget < 0)
+			if (lane == BS_LANE_BACKGROUND &&
+			    (l->budget < 0 || l->n_background >= l->o.background_parallel))
 				break;
 			host = get_host(l, h->url);
 			if (!host) {

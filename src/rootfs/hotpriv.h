@@ -35,6 +35,7 @@ struct streamed {
 	struct bs_pack *pack;
 	struct bs_timeline tl;
 	bool running;
+	bool told;	 /* a warmer hears, or has heard, of it */
 	bool warming;	 /* a thread tells a warmer of it */
 	uint8_t *landed; /* one a segment */
 	struct bs_stream_result result;

@@ -22,6 +22,7 @@ teardown() {
 
 # bundle_of REF TAGGED: $BST_ROOT/bundle of REF that asks for TAGGED, runs sh without a terminal.
 bundle_of() {
+	rm -f "$BST_ROOT/bundle/config.json"
 	bootseerctl bundle "$1" "$BST_ROOT/bundle" --plain-http
 	jq --arg ref "$2" '.process.terminal = false | .annotations["dev.bootseer.image"] = $ref |
 		.process.args = ["/bin/sh", "-c", "echo from the container"]' \

@@ -174,7 +174,7 @@ refused() {
 
 @test "garbage in annotations is refused by name" {
 	local value
-	for value in '' ' ' 'oci:' "oci:$BST_ROOT/layout" 'docker://' 'docker://a/b@sha256:12' \
+	for value in '' ' ' 'oci:' 'docker://' 'docker://a/b@sha256:12' \
 		'rootfs:/' '../../etc@sha256:00' "$(printf '%5000s' '' | tr ' ' a)" $'a\nb'; do
 		rootfs
 		lazy_edit "$B" '.annotations["dev.bootseer.image"] = $v' --arg v "$value"

@@ -7,7 +7,10 @@
  * bst-warm run DIR -- COMMAND...: only runs it.
  * bst-warm play DIR TREE LIST -- COMMAND...: runs it, with a warmer that is told LIST as the
  *   worker does it: by blocks of the blob, in segments of 1 MiB, through the index of the
- *   image's TREE. Says on standard error what the index took.
+ *   image's TREE. Says on standard error what the index took. Without COMMAND it only warms.
+ * bst-warm cached DIR FILE...: writes to standard output what is cached of the files.
+ *
+ * Lists have a line for each run of pages: the first, how many, and the file.
  */
 #include "config.h"
 
@@ -312,17 +315,29 @@ static int play(const char *dir, const char *tree_file, const char *list_file, c
 		_exit(bs_warm_run(pair[1], mnt));
 	}
 	(void)close(pair[1]);
-	pid = start(dir, argv);
+	pid = argv ? start(dir, argv) : -1;
 	told.socket = pair[0];
 	tell_all(&told, h, &b);
 	(void)close(pair[0]);
 	if (wait_for(warmer) != 0)
 		die("warmer");
 	(void)fprintf(stderr, "warmer: %.3f s\n", (double)(bs_clock_ns() - begin) / 1e9);
-	rc = wait_for(pid);
+	rc = argv ? wait_for(pid) : 0;
 	(void)fprintf(stderr, "command: %.3f s\n", (double)(bs_clock_ns() - begin) / 1e9);
 	free(b.extents);
 	return rc;
+}
+
+static int show_cached(const char *dir, int n, char **names)
+{
+	for (int i = 0; i < n; i++) {
+		bs_autofree char *path = bs_strf("%s/%s", dir, names[i]);
+
+		if (!path)
+			die("memory");
+		write_cached(path, names[i], stdout);
+	}
+	return fflush(stdout) != 0;
 }
 
 int main(int argc, char **argv)
@@ -342,7 +357,11 @@ int main(int argc, char **argv)
 		if (words == 5 && bs_streq(argv[1], "play"))
 			return play(argv[2], argv[3], argv[4], command);
 	}
+	if (argc == 5 && bs_streq(argv[1], "play"))
+		return play(argv[2], argv[3], argv[4], NULL);
+	if (argc > 3 && bs_streq(argv[1], "cached"))
+		return show_cached(argv[2], argc - 3, argv + 3);
 	(void)fprintf(stderr, "usage: bst-warm record DIR LIST | run DIR | play DIR TREE LIST "
-			      "-- COMMAND...\n");
+			      "-- COMMAND...\n       bst-warm cached DIR FILE...\n");
 	return 2;
 }

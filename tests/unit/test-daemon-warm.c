@@ -27,6 +27,7 @@
 #include "base/rmtree.h"
 #include "daemon/warm.h"
 #include "hot/warmlist.h"
+#include "kern/caps.h"
 
 #define PAGES 512u /* of a file */
 
@@ -119,6 +120,9 @@ static void start(uint64_t for_ns, uint64_t bytes_max)
 	assert_true(child >= 0);
 	if (child == 0) {
 		(void)close(pair[0]);
+		/* a fork of the supervisor has what that has */
+		if (bs_caps_bound(BS_ROLE_SUPERVISOR) < 0 || bs_caps_limit(BS_ROLE_SUPERVISOR) < 0)
+			_exit(3);
 		if (bs_warm_run_within(pair[1], dir, for_ns, bytes_max) < 0)
 			_exit(1);
 		_exit(is_free() ? 2 : 0);
