@@ -22,9 +22,8 @@ struct bs_loop;
 
 struct bs_loop_options {
 	unsigned int connections_per_host; /* 0: 8 */
-	unsigned int
-		background_parallel; /* requests of the background lane at once, 0: 4 */
-	uint64_t connect_timeout_ns; /* 0: 10 s */
+	unsigned int background_parallel;  /* requests of the background lane at once, 0: 4 */
+	uint64_t connect_timeout_ns;	   /* 0: 10 s */
 	uint64_t
 		stall_timeout_ns; /* no byte for so long, or too few (pace.h), ends an attempt; 0: 15 s */
 	const char *user_agent; /* NULL: "bootseer/VERSION" */
