@@ -531,7 +531,7 @@ void mounts_acquire(struct super *s, struct client *c, struct bs_msg *m)
 static bool is_unused(const struct super *s, const struct held_image *i, uint64_t now_ns)
 {
 	return (i->state == IMAGE_MOUNTED || i->state == IMAGE_IDLE) && i->leases == 0 &&
-	       i->n_hots == 0 && !i->warmer && bs_list_empty(&i->mount.waiting) &&
+	       i->n_hots == 0 && bs_list_empty(&i->mount.waiting) &&
 	       bs_list_empty(&i->preparations) && now_ns - i->used_ns >= s->conf->keep_mounts_ns;
 }
 
