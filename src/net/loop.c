@@ -228,9 +228,8 @@ static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_
 		return host->running - host->others < n;
 	if (host->running >= n)
 		return false;
-	return lane == BS_LANE_HOT ||
-	       (l->n_background < l->o.background_parallel && host->others < others &&
-		l->budget >= 0);
+	return lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
+				       host->others < others && l->budget >= 0);
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
