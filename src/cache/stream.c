@@ -19,7 +19,8 @@
 #define TRIES_MAX 4u		       /* of a range, at each source */
 #define SOON 4u /* segments behind those asked for that are worth waiting for */
 
-enum segment_state { SEGMENT_WAITING, SEGMENT_ASKED, SEGMENT_LANDED, SEGMENT_LOST };
+/* LATE: it still comes, but a source failed over it: nobody waits for that. */
+enum segment_state { SEGMENT_WAITING, SEGMENT_ASKED, SEGMENT_LATE, SEGMENT_LANDED, SEGMENT_LOST };
 
 /* Where an extent's blocks come; sorted by block. */
 struct place {
@@ -164,9 +165,19 @@ static void submit(struct stream_range *r)
 	(void)bs_repo_unref(repo);
 }
 
+static void submit_job(struct job *j, struct unpacker *un)
+{
+	j->run = range_ended;
+	submit(BS_CONTAINER_OF(j, struct stream_range, job));
+}
+
+/* Not on the loop's own thread: a source that is a directory is read on the spot. */
 static void submit_later(void *cookie)
 {
-	submit(cookie);
+	struct stream_range *r = cookie;
+
+	r->job.run = submit_job;
+	bs_fill_enqueue(r->stream->fill, BS_LANE_HOT, &r->job);
 }
 
 static struct stream_range *range_free(struct stream_range *r)
@@ -378,6 +389,10 @@ static void try_again(struct stream_range *r)
 	if (n_sources > 0 && r->tried < TRIES_MAX * n_sources) {
 		uint64_t pause = 0;
 
+		/* an own fetch is nearer than the next try, which may be seconds away */
+		for (uint32_t i = 0; r->tried == 1 && i < r->n; i++)
+			settle(st, r->first + i, SEGMENT_LATE);
+
 		if (r->tried % n_sources == 0) /* all were asked */
 			pause = bs_fill_pause_ns(r->tried / (unsigned int)n_sources,
 						 r->range.retry_after_ns);
@@ -459,13 +474,17 @@ static bool pass_local(struct stream *st)
 	return local;
 }
 
-static struct stream_range *take_range(struct stream *st)
+/* ret_again: there is none yet, the next segment has just come from elsewhere. */
+static struct stream_range *take_range(struct stream *st, bool *ret_again)
 {
 	struct stream_range *r = NULL;
+	bool some;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
-	if (st->running < st->parallel)
+	some = st->next < st->o.n_segments && st->running < st->parallel;
+	if (some)
 		r = next_range(st);
+	*ret_again = some && !r && is_local(st, st->next);
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	return r;
 }
@@ -478,7 +497,7 @@ static void step(struct stream *st, unsigned int ended)
 {
 	struct bs_fill *f = st->fill;
 	struct stream_range *r;
-	bool last;
+	bool again, last;
 
 	(void)pthread_mutex_lock(&f->lock);
 	st->running -= ended;
@@ -487,10 +506,10 @@ static void step(struct stream *st, unsigned int ended)
 	do {
 		while (pass_local(st))
 			;
-		r = take_range(st);
+		r = take_range(st, &again);
 		if (r)
 			submit(r);
-	} while (r);
+	} while (r || again);
 	(void)pthread_mutex_lock(&f->lock);
 	last = --st->steppers == 0 && st->running == 0;
 	(void)pthread_mutex_unlock(&f->lock);

@@ -13,7 +13,7 @@
  * Segments whose blocks are all there are not fetched, so that a stream that is started
  * again goes on where it was. A reader waits for a segment that is asked for, or about to
  * be; for all else it fetches on its own and overtakes. A range that fails is tried
- * at the next source, a few times; a segment that is wrong ends the stream: nobody who made
+ * at the next source, a few times, and no reader waits for it any longer; a segment that is wrong ends the stream: nobody who made
  * one of them is to be believed about the others. Whoever waits then goes on as demand.
  *
  * How many ranges are on their way, and how large they are, follows what the link gives:

@@ -11,11 +11,13 @@
  * Who waits for the answer waits HOT_WAIT_NS over the image's mount, no longer.
  *
  * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
- * mount: what it would read is not in the pack. A warmer reads instead what has come.
+ * mount: what it would read is not in the pack. A warmer reads instead what has come. On
+ * the mount of a start that is recorded it reads nothing ahead until the window is over.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,6 +27,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 #include "daemon/warm.h"
 #include "kern/mountfd.h"
@@ -64,9 +67,64 @@ void hots_readahead(struct super *s, struct held_image *i)
 
 	if (!i->bdi[0] || i->no_readahead == none)
 		return;
-	if (bs_bdi_set_readahead(s->bdi_fd, i->bdi, none ? 0 : BS_BDI_READAHEAD_KIB) < 0)
-		i->bdi[0] = '\0'; /* sysfs is not to be written here: only slower */
+	/* where sysfs is not to be written it is only slower */
+	(void)bs_bdi_set_readahead(s->bdi_fd, i->bdi, none ? 0 : BS_BDI_READAHEAD_KIB);
 	i->no_readahead = none;
+}
+
+/* --- mounts of recorded starts --------------------------------------------------------------- */
+
+const char *hots_recorded_name(const struct recorded_mount *r, char buf[KEPT_NAME_LEN])
+{
+	(void)snprintf(buf, KEPT_NAME_LEN, "recorded:%s", r->bdi);
+	return buf;
+}
+
+void hots_hold_recorded(struct super *s, const char *bdi, int mnt)
+{
+	struct recorded_mount *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		(void)bs_bdi_set_readahead(s->bdi_fd, bdi, BS_BDI_READAHEAD_KIB);
+		(void)bs_close(mnt);
+		return;
+	}
+	(void)snprintf(r->bdi, sizeof(r->bdi), "%s", bdi);
+	r->mnt = mnt;
+	r->until_ns = bs_clock_ns() + s->conf->record_window_ns;
+	bs_list_append(&s->recorded, &r->all);
+}
+
+static void end_recorded(struct super *s, uint64_t now_ns)
+{
+	char name[KEPT_NAME_LEN];
+
+	bs_list_for_each(it, &s->recorded) {
+		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+
+		if (r->until_ns > now_ns)
+			continue;
+		(void)bs_bdi_set_readahead(s->bdi_fd, r->bdi, BS_BDI_READAHEAD_KIB);
+		kept_drop(s, hots_recorded_name(r, name));
+		(void)bs_close(r->mnt);
+		bs_list_remove(&r->all);
+		free(r);
+	}
+}
+
+static void begin_recorded(struct super *s, const char *bdi, int mnt)
+{
+	int copy = bdi ? bs_dup(mnt) : -EBADF;
+	struct recorded_mount *r;
+	char name[KEPT_NAME_LEN];
+
+	if (copy < 0)
+		return;
+	hots_hold_recorded(s, bdi, copy);
+	if (bs_list_empty(&s->recorded))
+		return;
+	r = bs_list_entry(s->recorded.prev, struct recorded_mount, all);
+	kept_put(s, hots_recorded_name(r, name), r->mnt);
 }
 
 /* --- the warmer ------------------------------------------------------------------------------ */
@@ -163,6 +221,7 @@ static void recorded(struct super *s, struct child *c, struct bs_msg *m)
 		mnt = bs_msg_take_fd(m, 0);
 	if (mnt >= 0 && a) {
 		hots_forget(a);
+		begin_recorded(s, bs_msg_text(m, BS_TAG_NAME, 0), mnt);
 		mounts_grant_own(s, h->image, a, mnt);
 	} else if (mnt < 0) {
 		text = m ? bs_msg_text(m, BS_TAG_TEXT, 0) : NULL;
@@ -188,8 +247,10 @@ static void answered(struct super *s, struct pending *ask, int result, const cha
 		bs_log_warning("image %s: no hot start: %s", h->image->digest, text);
 	if (h->waiter && meta >= 0 && s->fuse_mnt >= 0) {
 		if (children_start(s, "mount-recorded", file, fds, 2, bs_clock_ns() + MOUNT_NS,
-				   recorded, h, 0, &err) == 0)
+				   recorded, h, 0, &err) == 0) {
+			h->streams = false; /* whatever the worker says: the child's end frees it */
 			return;
+		}
 		bs_log_warning("image %s: a start is not recorded: %s", h->image->digest,
 			       bs_error_text(&err));
 	}
@@ -250,10 +311,11 @@ void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const str
 
 void hots_new_worker(struct super *s)
 {
+	bs_list_for_each(it, &s->images)
+		bs_list_entry(it, struct held_image, all)->streaming = false;
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		h->image->streaming = false;
 		if (h->streams && !h->ask.open)
 			ask(s, h, s->conf->start_wait_ns, false, -EBADF);
 	}
@@ -267,10 +329,11 @@ void hots_forget(struct waiter *a)
 
 void hots_expire(struct super *s, uint64_t now_ns)
 {
+	end_recorded(s, now_ns);
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		if (!h->waiter || h->image->state != IMAGE_MOUNTED)
+		if (!h->waiter || h->image->mnt < 0)
 			continue;
 		if (h->until_ns == 0)
 			h->until_ns = now_ns + HOT_WAIT_NS;

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
 #include "daemon/systemd.h"
@@ -79,7 +80,7 @@ static void put_epoch(struct super *s)
 
 static void put_everything(struct super *s)
 {
-	char name[BS_DIGEST_TEXT_LEN + 16];
+	char name[KEPT_NAME_LEN];
 
 	put_epoch(s);
 	send_name(s, BS_MSG_KEEP, "listen", s->listen.fd);
@@ -94,10 +95,13 @@ static void put_everything(struct super *s)
 	bs_list_for_each(it, &s->images) {
 		struct held_image *i = bs_list_entry(it, struct held_image, all);
 
-		if (i->mnt < 0)
-			continue;
-		(void)snprintf(name, sizeof(name), "%s:%s", i->lazy ? "lazy" : "whole", i->digest);
-		send_name(s, BS_MSG_KEEP, name, i->mnt);
+		if (i->mnt >= 0)
+			send_name(s, BS_MSG_KEEP, mounts_kept_name(i, name), i->mnt);
+	}
+	bs_list_for_each(it, &s->recorded) {
+		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+
+		send_name(s, BS_MSG_KEEP, hots_recorded_name(r, name), r->mnt);
 	}
 }
 

@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 
 #define STATELESS_NS (10 * 60 * BS_NS_PER_S) /* how long a lease without a state file counts */

@@ -14,6 +14,7 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/program.c %D%/program.h \
 	%D%/resolves.c \
 	%D%/sources.c %D%/sources.h \
+	%D%/hots.h \
 	%D%/super.h \
 	%D%/supervisor.c %D%/supervisor.h \
 	%D%/systemd.c %D%/systemd.h \

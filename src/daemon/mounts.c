@@ -27,14 +27,14 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 #include "kern/mountfd.h"
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
-#define KEPT_NAME_LEN (BS_DIGEST_TEXT_LEN + BS_BDI_NAME_LEN + 16)
-#define PRUNE_EVERY 256u     /* starts, between two looks at the timelines */
-#define PREPARATIONS_MAX 32u /* of one image, from different places */
+#define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
+#define PREPARATIONS_MAX 32u	    /* of one image, from different places */
 
 /* --- images ----------------------------------------------------------------------------- */
 
@@ -59,12 +59,12 @@ struct held_image *mounts_get(struct super *s, const char *digest, bool make)
 	return i;
 }
 
-static const char *kept_name(const struct held_image *i, char *buf, size_t size)
+const char *mounts_kept_name(const struct held_image *i, char buf[KEPT_NAME_LEN])
 {
 	if (i->lazy)
-		(void)snprintf(buf, size, "lazy:%s:%s", i->digest, i->bdi);
+		(void)snprintf(buf, KEPT_NAME_LEN, "lazy:%s:%s", i->digest, i->bdi);
 	else
-		(void)snprintf(buf, size, "whole:%s", i->digest);
+		(void)snprintf(buf, KEPT_NAME_LEN, "whole:%s", i->digest);
 	return buf;
 }
 
@@ -74,18 +74,22 @@ static void drop_mount(struct super *s, struct held_image *i)
 
 	if (i->mnt < 0)
 		return;
-	kept_drop(s, kept_name(i, name, sizeof(name)));
+	kept_drop(s, mounts_kept_name(i, name));
 	i->mnt = bs_close(i->mnt);
 }
 
 void mounts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *whole = bs_str_after(name, "whole:"), *lazy = bs_str_after(name, "lazy:");
-	const char *text = whole ? whole : lazy;
+	const char *text = whole ? whole : lazy, *recorded = bs_str_after(name, "recorded:");
 	size_t n = BS_DIGEST_TEXT_LEN - 1;
 	char digest[BS_DIGEST_TEXT_LEN];
 	struct held_image *i = NULL;
 
+	if (recorded) {
+		hots_hold_recorded(s, recorded, fd);
+		return;
+	}
 	if (text && strlen(text) >= n && (text[n] == '\0' || (lazy && text[n] == ':'))) {
 		(void)snprintf(digest, sizeof(digest), "%s", text);
 		i = mounts_get(s, digest, true);
@@ -183,7 +187,8 @@ static void grant(struct super *s, struct held_image *i, struct waiter *a)
 
 void mounts_grant_if_mounted(struct super *s, struct held_image *i, struct waiter *a)
 {
-	if (i->state == IMAGE_MOUNTED)
+	/* one that is being replaced serves as well; nobody might come back to a */
+	if (i->mnt >= 0)
 		grant(s, i, a);
 }
 
@@ -261,7 +266,7 @@ static void mounted(struct super *s, struct child *c, struct bs_msg *m)
 	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", i->lazy && bdi ? bdi : "");
 	if (i->lazy)
 		hots_mounted(s, i);
-	kept_put(s, kept_name(i, name, sizeof(name)), i->mnt);
+	kept_put(s, mounts_kept_name(i, name), i->mnt);
 	mark_waiting(&i->mount, c->deadline_ns - GRACE_NS);
 	grant_all(s, i);
 }
@@ -536,6 +541,9 @@ void mounts_expire(struct super *s, uint64_t now_ns)
 		struct held_image *i = bs_list_entry(im, struct held_image, all);
 
 		if (!is_unused(s, i, now_ns))
+			continue;
+		hots_unused(i);
+		if (i->warmer) /* its end is told of with i */
 			continue;
 		drop_mount(s, i);
 		pending_done(&i->mount);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 
 #define TRIES_MAX 20u /* workers that one request may take with it */

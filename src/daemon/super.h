@@ -48,6 +48,7 @@ struct client {
 };
 
 #define IMAGE_KNOWN_MAX 64u
+#define KEPT_NAME_LEN (BS_DIGEST_TEXT_LEN + BS_BDI_NAME_LEN + 16)
 
 enum image_state { IMAGE_IDLE, IMAGE_PREPARING, IMAGE_MOUNTING, IMAGE_MOUNTED };
 
@@ -142,7 +143,8 @@ struct super {
 	uint64_t accept_next_ns;  /* 0, or when connections are accepted again */
 	struct bs_limit refusals; /* of lines about it */
 	uint64_t leases_next_ns;  /* when they are swept again */
-	struct bs_list clients, images, leases, children, forwarded, unpacks, pending, hots;
+	struct bs_list clients, images, leases, children, forwarded, unpacks, pending, hots,
+		recorded;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */
@@ -184,22 +186,11 @@ void mounts_new_worker(struct super *s);
 void mounts_grant_if_mounted(struct super *s, struct held_image *i, struct waiter *a);
 /* Grants a mount of its own. */
 void mounts_grant_own(struct super *s, struct held_image *i, struct waiter *a, int mnt);
+/* The name under which the image's mount is kept. */
+const char *mounts_kept_name(const struct held_image *i, char buf[KEPT_NAME_LEN]);
 void mounts_adopt(struct super *s, const char *name, int fd);
 void mounts_drop_lazy(struct super *s); /* their FUSE connection is lost */
 void mounts_expire(struct super *s, uint64_t now_ns);
-
-/* --- hots.c: starts of workloads ------------------------------------------------------------------ */
-/* Asks the worker about a start that m (ACQUIRE) tells of; a waits for the answer, too. */
-void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
-	      uint64_t wait_ns);
-void hots_forget(struct waiter *a);    /* it is gone */
-void hots_new_worker(struct super *s); /* what streamed goes on with it */
-void hots_expire(struct super *s, uint64_t now_ns);
-void hots_streaming(struct super *s, const char *digest, bool on); /* the worker says so */
-void hots_mounted(struct super *s, struct held_image *i);	   /* a lazy mount that is new */
-void hots_unused(struct held_image *i);				   /* no container has the image */
-/* The image's readahead as it should be now. */
-void hots_readahead(struct super *s, struct held_image *i);
 
 /* --- leases.c: which container uses which image -------------------------------------------------- */
 /* With its file; replaces an older one of the container's. */

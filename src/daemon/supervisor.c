@@ -2,6 +2,7 @@
 /* Copyright the bootseer authors */
 #include "config.h"
 
+#include "daemon/hots.h"
 #include "daemon/supervisor.h"
 
 #include <errno.h>
@@ -199,6 +200,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->unpacks);
 	bs_list_init(&s->pending);
 	bs_list_init(&s->hots);
+	bs_list_init(&s->recorded);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");
@@ -225,7 +227,7 @@ static int idle_ms(const struct super *s)
 	if (s->worker.fd < 0 || s->keeper.fd < 0 || s->accept_next_ns > 0 ||
 	    !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) || pendings_open(s))
 		return ROUND_MS;
-	return bs_list_empty(&s->images) ? -1 : 1000;
+	return bs_list_empty(&s->images) && bs_list_empty(&s->recorded) ? -1 : 1000;
 }
 
 static void run(struct super *s)

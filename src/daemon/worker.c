@@ -283,6 +283,7 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 					  .workload = workload,
 					  .sources = sources,
 					  .n_sources = read_sources(m, sources),
+					  .since_ns = bs_clock_ns(),
 					  .wait_ns = read_wait(m),
 					  .timeline = timeline };
 	uint64_t record = 0;
@@ -298,7 +299,7 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
 	rq.may_record = record != 0;
 	run_hot(w, m, &rq);
-	i = bs_images_await(w->images, &digest, bs_clock_ns() + rq.wait_ns);
+	i = bs_images_await(w->images, &digest, rq.since_ns, rq.since_ns + rq.wait_ns);
 	if (i) /* else PREPARE says what is wrong */
 		complete_behind(w, i);
 }

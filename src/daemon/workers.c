@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
 #include "kern/fusedev.h"

@@ -22,7 +22,6 @@
 #include "cache/blob.h"
 #include "cache/fill.h"
 #include "kern/fusedev.h"
-#include "hot/recording.h"
 #include "rootfs/hotstart.h"
 #include "rootfs/images.h"
 
@@ -193,8 +192,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		return;
 	}
 	bs_cached_note_read(i);
-	if (f.recording)
-		bs_recording_note(f.recording, (uint64_t)off, size);
+	if (f.recorded)
+		bs_hotstart_note(fs->o.hot, ino, (uint64_t)off, size);
 	rq->req = req;
 	rq->read = (struct bs_read){ .blob = i->blob,
 				     .origin = i->origin,

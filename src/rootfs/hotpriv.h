@@ -11,6 +11,7 @@
 #include "rootfs/hotstart.h"
 
 struct bs_pack;
+struct bs_recording;
 
 #define HOT_ID_LEN 40u
 
@@ -18,6 +19,8 @@ struct bs_pack;
 struct recorded {
 	struct bs_list all;
 	struct bs_recorded pub;
+	struct bs_recording *recording; /* NULL: it is over */
+	unsigned int users;		/* threads that note something in it */
 	char id[HOT_ID_LEN + 1];
 	char workload[BS_WORKLOAD_MAX + 1];
 	bool built; /* its pack, or it was given up */

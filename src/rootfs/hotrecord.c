@@ -26,6 +26,8 @@
 #include "rootfs/hotbuild.h"
 #include "rootfs/hotpriv.h"
 
+#define RECORDED_MAX 1024u /* in the list */
+
 bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
 {
 	bool found = false;
@@ -34,7 +36,7 @@ bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
 	bs_list_for_each(it, &hs->recorded) {
 		const struct recorded *r = bs_list_entry(it, struct recorded, all);
 
-		found |= bs_streq(r->id, id) && r->pub.recording && !r->built;
+		found |= bs_streq(r->id, id) && r->recording && !r->built;
 	}
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
@@ -69,25 +71,49 @@ static struct recorded *find_recorded(struct bs_hotstart *hs, uint64_t node)
 	return NULL;
 }
 
+/* Its memory and file are not needed any more once there is the pack. Lock held. */
+static void end_built(struct recorded *r)
+{
+	if (r->built && r->users == 0)
+		r->recording = bs_recording_free(r->recording);
+}
+
 static struct recorded *recorded_free(struct recorded *r)
 {
 	if (!r)
 		return NULL;
-	(void)bs_recording_free(r->pub.recording);
+	(void)bs_recording_free(r->recording);
 	free(r);
 	return NULL;
 }
 DEFINE_BS_AUTO(recorded, struct recorded, recorded_free)
 
+/* Makes room in the list: what is over is found in the cache again, see load_recorded. Lock held. */
+static void trim(struct bs_hotstart *hs)
+{
+	bs_list_for_each(it, &hs->recorded) {
+		struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		if (hs->n_recorded < RECORDED_MAX)
+			break;
+		if (r->recording)
+			continue;
+		bs_list_remove(it);
+		(void)recorded_free(r);
+		atomic_fetch_sub(&hs->n_recorded, 1);
+	}
+}
+
 /*
- * Opens (or goes on with) the recording and keeps it in the list; one there is stays.
- * begin: also when there is none yet.
+ * Opens (or goes on with) the recording and keeps it in the list; one there is stays,
+ * unless it is over and begin is set. begin: also when there is none yet.
  */
 static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id,
 			 const char *workload, bool begin, struct bs_error *err)
 {
 	bs_auto(recorded) struct recorded *r = calloc(1, sizeof(*r));
 	bs_autofree char *name = bs_strf("hot-%s.rec", id);
+	struct recorded *old;
 	int rc;
 
 	if (!r || !name)
@@ -97,22 +123,80 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	(void)snprintf(r->workload, sizeof(r->workload), "%s", workload);
 	r->pub.image = image;
 	r->pub.node = node_of(id);
+	r->pub.recorded = true;
 	if (begin || bs_hot_has_file(image, id, "rec")) {
 		rc = bs_recording_open(bs_cached_dirfd(image), name,
 				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.window_ns,
-				       &r->pub.recording, err);
+				       &r->recording, err);
 		if (rc < 0)
 			return rc;
 	}
 	(void)pthread_mutex_lock(&hs->lock);
-	if (!find_recorded(hs, r->pub.node)) {
+	old = find_recorded(hs, r->pub.node);
+	if (!old) {
+		trim(hs);
 		bs_list_append(&hs->recorded, &r->all);
 		atomic_fetch_add(&hs->n_recorded, 1);
 		r = NULL;
-		(void)pthread_cond_signal(&hs->changed);
+	} else if (begin && !old->recording) {
+		old->recording = bs_take(&r->recording);
+		old->built = false;
 	}
+	(void)pthread_cond_signal(&hs->changed);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return 0;
+}
+
+/* The recording's id in the name of a file of an entry, if it is one that tells of a recording. */
+static bool id_of_file(const char *name, char id[HOT_ID_LEN + 1])
+{
+	const char *rest = bs_str_after(name, "hot-");
+
+	if (!rest || strlen(rest) != HOT_ID_LEN + strlen(".workload") ||
+	    !bs_str_ends(rest, ".workload"))
+		return false;
+	(void)snprintf(id, HOT_ID_LEN + 1, "%s", rest);
+	return id_ok(id);
+}
+
+static DIR *open_dir(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d)
+		(void)bs_close(fd);
+	return d;
+}
+
+/* Whether one more may be recorded. */
+static int check_room(struct bs_hotstart *hs, const struct bs_cached *image, const char *id,
+		      struct bs_error *err)
+{
+	bool known = bs_hot_has_file(image, id, "workload");
+	unsigned int running = 0, workloads = 0;
+	char other[HOT_ID_LEN + 1];
+	struct dirent *de;
+	DIR *d;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_for_each(it, &hs->recorded)
+		running += bs_list_entry(it, struct recorded, all)->recording != NULL;
+	(void)pthread_mutex_unlock(&hs->lock);
+	if (running >= BS_HOT_RECORDINGS_MAX)
+		return bs_fail(err, -EDQUOT, "%u starts are being recorded, no more at once",
+			       running);
+	d = known ? NULL : open_dir(bs_cached_dirfd(image));
+	while (d && (de = readdir(d)))
+		workloads += id_of_file(de->d_name, other);
+	if (d)
+		(void)closedir(d);
+	return workloads < BS_HOT_WORKLOADS_MAX
+		       ? 0
+		       : bs_fail(err, -EDQUOT,
+				 "%u workloads of the image were recorded here, no more (give the "
+				 "start a name with the annotation dev.bootseer.workload)",
+				 workloads);
 }
 
 int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
@@ -121,13 +205,16 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 {
 	char id[HOT_ID_LEN + 1], hex[BS_DIGEST_TEXT_LEN];
 	bs_autofree char *name = NULL;
-	struct bs_cached *image = bs_images_await(hs->o.images, rq->image,
-						  bs_clock_ns() + rq->wait_ns);
+	struct bs_cached *image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
+						  rq->since_ns + rq->wait_ns);
 	int r;
 
 	if (!image)
 		return bs_fail(err, -ETIMEDOUT, "recording: its image was not made ready");
-	name = bs_strf("hot-%s.workload", bs_hot_id(rq->image, rq->workload, id));
+	r = check_room(hs, image, bs_hot_id(rq->image, rq->workload, id), err);
+	if (r < 0)
+		return bs_error_context(err, "workload '%s' is not recorded", rq->workload);
+	name = bs_strf("hot-%s.workload", id);
 	if (!name)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload, strlen(rq->workload),
@@ -187,25 +274,16 @@ bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_rec
 /* The recording's id in an image's entry, by its node. */
 static bool find_in_entry(struct bs_hotstart *hs, struct bs_cached *image, uint64_t node)
 {
-	int fd = openat(bs_cached_dirfd(image), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = open_dir(bs_cached_dirfd(image));
+	char id[HOT_ID_LEN + 1];
 	bool found = false;
 	struct dirent *de;
 
-	if (!d) {
-		(void)bs_close(fd);
+	if (!d)
 		return false;
-	}
-	while (!found && (de = readdir(d))) {
-		const char *rest = bs_str_after(de->d_name, "hot-");
-		char id[HOT_ID_LEN + 1];
-
-		if (!rest || strlen(rest) != HOT_ID_LEN + strlen(".workload") ||
-		    !bs_str_ends(rest, ".workload"))
-			continue;
-		(void)snprintf(id, sizeof(id), "%s", rest);
-		found = id_ok(id) && node_of(id) == node && load_recorded(hs, image, id) == 0;
-	}
+	while (!found && (de = readdir(d)))
+		found = id_of_file(de->d_name, id) && node_of(id) == node &&
+			load_recorded(hs, image, id) == 0;
 	(void)closedir(d);
 	return found;
 }
@@ -220,16 +298,12 @@ bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_record
 {
 	struct dirent *de;
 	DIR *d;
-	int fd;
 
 	if (give_recorded(hs, node, ret))
 		return true;
-	fd = openat(bs_images_dirfd(hs->o.images), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!d) {
-		(void)bs_close(fd);
+	d = open_dir(bs_images_dirfd(hs->o.images));
+	if (!d)
 		return false;
-	}
 	while ((de = readdir(d))) {
 		struct bs_cached *image = de->d_name[0] == '.'
 						  ? NULL
@@ -240,6 +314,26 @@ bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_record
 	}
 	(void)closedir(d);
 	return de && give_recorded(hs, node, ret);
+}
+
+void bs_hotstart_note(struct bs_hotstart *hs, uint64_t node, uint64_t off, uint64_t len)
+{
+	struct recorded *r;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	r = find_recorded(hs, node);
+	if (r && !r->recording)
+		r = NULL;
+	if (r)
+		r->users++;
+	(void)pthread_mutex_unlock(&hs->lock);
+	if (!r)
+		return;
+	bs_recording_note(r->recording, off, len);
+	(void)pthread_mutex_lock(&hs->lock);
+	r->users--;
+	end_built(r);
+	(void)pthread_mutex_unlock(&hs->lock);
 }
 
 /* --- the builder ------------------------------------------------------------------------------- */
@@ -291,8 +385,7 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id);
 	int dirfd = bs_cached_dirfd(r->pub.image);
-	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->pub.recording, r->workload, &b,
-				  &err);
+	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->recording, r->workload, &b, &err);
 
 	if (rc == 0)
 		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
@@ -312,9 +405,9 @@ static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
 	bs_list_for_each(it, &hs->recorded) {
 		struct recorded *r = bs_list_entry(it, struct recorded, all);
 
-		if (!r->pub.recording || r->built)
+		if (!r->recording || r->built)
 			continue;
-		if (bs_recording_over(r->pub.recording))
+		if (bs_recording_over(r->recording))
 			return r;
 		*ret_next_ns = BS_NS_PER_S;
 	}
@@ -334,9 +427,10 @@ static void *builder_main(void *arg)
 
 		if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
-			build(hs, r); /* stays in the list as long as the process */
+			build(hs, r); /* stays in the list as long as it has its recording */
 			(void)pthread_mutex_lock(&hs->lock);
 			r->built = true;
+			end_built(r);
 		} else if (next_ns == UINT64_MAX) {
 			(void)pthread_cond_wait(&hs->changed, &hs->lock);
 		} else {

@@ -28,6 +28,8 @@
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
+#define STREAMED_MAX 256u /* in the list, but for those that run */
+
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
 {
 	char tag[BS_HOT_TAG_LEN];
@@ -71,7 +73,7 @@ static bool is_of(const struct streamed *s, const struct bs_digest *image, const
 }
 
 /* Lock held. */
-static bool streams(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+static bool has_running(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
 {
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *s = bs_list_entry(it, struct streamed, all);
@@ -88,7 +90,7 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 	bool found;
 
 	(void)pthread_mutex_lock(&hs->lock);
-	found = streams(hs, image, workload);
+	found = has_running(hs, image, workload);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }
@@ -208,10 +210,13 @@ static void keep(const struct bs_cached *image, const char *id, const struct bs_
 /* A pack that is not what it should be, or not there any more: the next start asks anew. */
 static void forget(const struct bs_cached *image, const char *id)
 {
-	bs_autofree char *name = bs_strf("hot-%s.json", id);
+	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
 
 	if (name)
 		(void)unlinkat(bs_cached_dirfd(image), name, 0);
+	/* it is known by its length alone: the one that comes next may be as long */
+	if (head)
+		(void)unlinkat(bs_cached_dirfd(image), head, 0);
 }
 
 static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
@@ -311,119 +316,134 @@ static struct streamed *streamed_free(struct streamed *s)
 DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
 
 /*
- * In the list from now on, running: a second start finds it. Those of the same that have
- * ended go. NULL: another start was first.
+ * Puts s into the list as the one that runs, before anything is asked for: of the starts of
+ * one workload that come at once only one may stream. False: there is another.
  */
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
+static bool claim(struct bs_hotstart *hs, struct streamed *s)
 {
-	struct streamed *s = calloc(1, sizeof(*s));
+	unsigned int n = 0;
+	bool mine;
 
-	if (!s)
-		return NULL;
-	s->of = hs;
-	s->hot = *hot;
-	s->tl = BS_TIMELINE_NONE;
-	s->running = true;
-	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
-	if (streams(hs, &hot->image.digest, hot->workload)) {
-		(void)pthread_mutex_unlock(&hs->lock);
-		return streamed_free(s);
-	}
+	mine = !has_running(hs, &s->hot.image.digest, s->hot.workload);
+	bs_list_for_each(it, &hs->streamed)
+		n++;
 	bs_list_for_each(it, &hs->streamed) {
 		struct streamed *old = bs_list_entry(it, struct streamed, all);
 
-		if (old->running || old->warming || !is_of(old, &hot->image.digest, hot->workload))
+		if (!mine || old->running || old->warming ||
+		    (n < STREAMED_MAX && !is_of(old, &s->hot.image.digest, s->hot.workload)))
 			continue;
 		bs_list_remove(it);
 		(void)streamed_free(old);
+		n--;
 	}
-	bs_list_append(&hs->streamed, &s->all);
+	if (mine) {
+		s->running = true;
+		bs_list_append(&hs->streamed, &s->all);
+	}
 	(void)pthread_mutex_unlock(&hs->lock);
-	return s;
+	return mine;
 }
 
-static void unreserve(struct bs_hotstart *hs, struct streamed *s)
+static void unclaim(struct bs_hotstart *hs, struct streamed *s)
 {
 	(void)pthread_mutex_lock(&hs->lock);
 	bs_list_remove(&s->all);
 	(void)pthread_mutex_unlock(&hs->lock);
-	(void)streamed_free(s);
 }
 
-/* The head, while the image's parts come on another thread; then both fit together. */
-static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo,
+			struct bs_pack *pack, struct bs_error *err)
 {
-	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
+	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
+	struct bs_stream_options o = { .blob = s->image->blob,
+				       .origin = origin,
+				       .n_segments = pack->n_segments,
+				       .parallel_max = hs->o.parallel_max,
+				       .ops = &stream_ops,
+				       .cookie = s };
+	const struct bs_stream_result none = { .error = -ENOMEM };
+	uint8_t *landed = calloc(pack->n_segments, 1);
+
+	if (!origin || !landed) {
+		free(landed);
+		(void)bs_pack_free(pack);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
+	bs_origin_add(origin, &repo, 1);
+	(void)pthread_mutex_lock(&hs->lock);
+	s->pack = pack;
+	s->landed = landed;
+	(void)pthread_mutex_unlock(&hs->lock);
+	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
+	if (bs_fill_stream(hs->o.fill, &o) < 0) /* a warmer may be told of it already */
+		op_done(s, &none);
+	return 0;
+}
+
+/* What s, which is in the list, needs. */
+static int prepare_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			  const struct bs_hotstart_plan *p, struct streamed *s,
+			  struct bs_pack **ret, struct bs_error *err)
+{
 	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
 	int r;
 
 	(void)bs_hot_id(rq->image, rq->workload, id);
-	if (image)
-		head = kept_head(image, id, &p->hot);
+	/* while the image's parts come, on another thread */
+	s->image = bs_images_cached(hs->o.images, rq->image);
+	if (s->image)
+		head = kept_head(s->image, id, &p->hot);
 	if (!head) {
 		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
 		if (r < 0)
 			return r;
 	}
-	image = bs_images_await(hs->o.images, rq->image, bs_clock_ns() + rq->wait_ns);
-	if (!image)
+	s->image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
+				   rq->since_ns + rq->wait_ns);
+	if (!s->image)
 		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
-	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
-			 &bs_cached_artifact(image)->table.digest, &pack, err);
+	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
+			 &bs_cached_artifact(s->image)->table.digest, &pack, err);
 	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(image, id);
+		forget(s->image, id);
 		return r;
 	}
-	keep(image, id, &p->hot, head);
-	(void)pthread_mutex_lock(&hs->lock);
-	s->image = image;
-	s->pack = bs_take(&pack);
-	(void)pthread_mutex_unlock(&hs->lock);
+	keep(s->image, id, &p->hot, head);
+	*ret = bs_take(&pack);
 	return 0;
-}
-
-static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo,
-			struct bs_error *err)
-{
-	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
-	struct bs_stream_options o = { .blob = s->image->blob,
-				       .origin = origin,
-				       .n_segments = s->pack->n_segments,
-				       .parallel_max = hs->o.parallel_max,
-				       .ops = &stream_ops,
-				       .cookie = s };
-
-	s->landed = calloc(s->pack->n_segments, 1);
-	if (!origin || !s->landed)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_origin_add(origin, &repo, 1);
-	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
-	return bs_fill_stream(hs->o.fill, &o) < 0 ? bs_fail(err, -ENOMEM, "out of memory") : 0;
 }
 
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	struct streamed *s = reserve(hs, &p->hot);
+	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
+	struct bs_pack *pack = NULL;
 	int r;
 
-	if (!s) /* it comes already; or there is no memory, and it is only slower */
+	if (!s)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	bs_list_init(&s->all);
+	s->of = hs;
+	s->hot = p->hot;
+	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
+				      "bootseerd" };
+	if (!claim(hs, s))
 		return 0;
-	r = open_pack(hs, rq, p, s, err);
-	if (r == 0) {
-		s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
-					      "bootseerd" };
-		r = start_stream(hs, s, p->repo, err); /* s is its own now */
+	r = prepare_stream(hs, rq, p, s, &pack, err);
+	if (r == 0)
+		r = start_stream(hs, s, p->repo, pack, err);
+	if (r < 0) {
+		unclaim(hs, s);
+		return r;
 	}
-	if (r < 0)
-		unreserve(hs, s);
-	return r;
+	s = NULL; /* the list's now */
+	return 0;
 }
 
 /* --- telling a warmer --------------------------------------------------------------------------- */
@@ -570,7 +590,7 @@ static void put_recorded(struct bs_jsonw *w, const struct recorded *r)
 	bs_jsonw_object(w);
 	bs_jsonw_kstr(w, "image", bs_digest_text(&r->pub.image->digest, text));
 	bs_jsonw_kstr(w, "workload", r->workload);
-	bs_jsonw_kstr(w, "state", r->built || !r->pub.recording ? "recorded" : "recording");
+	bs_jsonw_kstr(w, "state", r->built || !r->recording ? "recorded" : "recording");
 	bs_jsonw_end(w);
 }
 

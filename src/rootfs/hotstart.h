@@ -20,6 +20,9 @@
  *   hot-ID.rec        the recording in progress
  *   hot-ID.pack, hot-ID.profile   what was made of it
  *
+ * At most BS_HOT_RECORDINGS_MAX starts are recorded at once, and BS_HOT_WORKLOADS_MAX
+ * workloads of an image: whose arguments are others each time could go on for ever.
+ *
  * Nothing here fails a start: what goes wrong is said once and the start is as if
  * there were no hot packs.
  */
@@ -40,7 +43,9 @@ struct bs_error;
 struct bs_fill;
 struct bs_hotstart;
 struct bs_jsonw;
-struct bs_recording;
+
+#define BS_HOT_RECORDINGS_MAX 64u
+#define BS_HOT_WORKLOADS_MAX 64u
 
 struct bs_hotstart_options {
 	struct bs_images *images;
@@ -64,7 +69,8 @@ struct bs_hotstart_request {
 	const char *workload; /* bs_workload_ok */
 	const char *const *sources;
 	size_t n_sources;
-	uint64_t wait_ns; /* for the image */
+	uint64_t since_ns; /* that it was asked for (bs_clock_ns) */
+	uint64_t wait_ns;  /* from then on, for the image */
 	bool may_record;
 	int timeline; /* descriptor, stays the caller's; -EBADF */
 };
@@ -83,8 +89,8 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
- * Starts the stream, unless it runs already; blocks for its head and until somebody has
- * prepared the image.
+ * Starts the stream; blocks for its head and until somebody has prepared the image. When
+ * another start has begun the same one, that is as good.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);
@@ -108,13 +114,15 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 /* What a FUSE file or node of a recording stands for; false: there is none. */
 struct bs_recorded {
 	struct bs_cached *image;
-	struct bs_recording *recording; /* NULL: it is over */
+	bool recorded; /* tell bs_hotstart_note of its reads */
 	uint64_t node;
 };
 bool bs_hotstart_known(struct bs_hotstart *hs, uint64_t node,
 		       struct bs_recorded *ret); /* quickly */
 bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_recorded *ret);
 bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_recorded *ret);
+/* A read through the node of a recording. */
+void bs_hotstart_note(struct bs_hotstart *hs, uint64_t node, uint64_t off, uint64_t len);
 
 /* An array with one object for each pack and recording of this process. */
 void bs_hotstart_status(struct bs_hotstart *hs, struct bs_jsonw *w);

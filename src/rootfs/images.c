@@ -34,6 +34,7 @@
 #include "rootfs/entry.h"
 
 #define SOURCES_MAX 65536u
+#define FAILED_MAX 64u
 
 struct image {
 	struct bs_cached pub; /* first: geometry's cookie and callers' pointer are the same */
@@ -61,7 +62,12 @@ struct bs_images {
 	struct bs_images_options o;
 	pthread_mutex_t lock; /* guards by_digest */
 	struct bs_map by_digest;
-	pthread_cond_t loaded; /* one more in it */
+	pthread_cond_t loaded; /* one more in it, or in failed */
+	struct {
+		struct bs_digest digest;
+		uint64_t at_ns;
+	} failed[FAILED_MAX]; /* images that could not be made ready, the last ones; under lock */
+	unsigned int next_failed;
 	/* order: loading, lock; none is held over the network */
 	pthread_mutex_t loading; /* held over the disk */
 	pthread_mutex_t telling; /* alone: sources and timeline of an image are set */
@@ -375,8 +381,29 @@ struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest 
 	return get(im, digest, &i, NULL) < 0 ? NULL : &i->pub;
 }
 
+/* Lock held. */
+static bool has_failed(const struct bs_images *im, const struct bs_digest *digest,
+		       uint64_t since_ns)
+{
+	for (size_t i = 0; i < FAILED_MAX; i++) {
+		if (im->failed[i].at_ns >= since_ns && bs_digest_eq(&im->failed[i].digest, digest))
+			return true;
+	}
+	return false;
+}
+
+static void note_failed(struct bs_images *im, const struct bs_digest *digest)
+{
+	(void)pthread_mutex_lock(&im->lock);
+	im->failed[im->next_failed].digest = *digest;
+	im->failed[im->next_failed].at_ns = bs_clock_ns();
+	im->next_failed = (im->next_failed + 1) % FAILED_MAX;
+	(void)pthread_cond_broadcast(&im->loaded);
+	(void)pthread_mutex_unlock(&im->lock);
+}
+
 struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
-				  uint64_t deadline_ns)
+				  uint64_t since_ns, uint64_t deadline_ns)
 {
 	struct bs_cached *found = bs_images_cached(im, digest);
 	uint64_t now = bs_clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
@@ -389,7 +416,7 @@ struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *
 	until.tv_sec += (time_t)(left / BS_NS_PER_S);
 	until.tv_nsec = (long)(left % BS_NS_PER_S);
 	(void)pthread_mutex_lock(&im->lock);
-	while (!found && r == 0) {
+	while (!found && r == 0 && !has_failed(im, digest, since_ns)) {
 		found = bs_map_get(&im->by_digest, digest->b, sizeof(digest->b));
 		if (!found)
 			r = pthread_cond_clockwait(&im->loaded, &im->lock, CLOCK_MONOTONIC, &until);
@@ -529,6 +556,8 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 
 	if (r < 0)
 		r = bs_rounds_run(&rounds, try_source, &e, err);
+	if (r < 0)
+		note_failed(im, digest);
 	if (r == 0) {
 		(void)pthread_mutex_lock(&im->telling);
 		if (n > 0)

@@ -73,9 +73,12 @@ struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node);
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name);
 /* The same by digest. */
 struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest);
-/* Waits until another thread has prepared it. NULL: nobody did by deadline_ns (bs_clock_ns). */
+/*
+ * Waits until another thread has prepared it. NULL: nobody did by deadline_ns, or one
+ * failed since since_ns (bs_clock_ns).
+ */
 struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
-				  uint64_t deadline_ns);
+				  uint64_t since_ns, uint64_t deadline_ns);
 
 /* A read-only descriptor of the image's metadata. */
 int bs_cached_open_metadata(struct bs_cached *i);

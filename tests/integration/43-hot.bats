@@ -15,6 +15,7 @@ load ../lib/images.bash
 load ../lib/node.bash
 load ../lib/lazy.bash
 load ../lib/cache.bash
+load ../lib/netns.bash
 
 setup() {
 	bst_setup
@@ -28,11 +29,11 @@ teardown() {
 script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
 said='[42] 0.3333333333333333333333333333'
 
-# hot_image: the python image in $REGISTRY, and a bundle of it that runs $script.
+# hot_image WINDOW [LINE...]: the python image in $REGISTRY, and a bundle of it that runs $script.
 hot_image() {
 	registry_start main
 	lazy_publish "$(image_python):latest" py
-	lazy_node "hot record_window = 4s" "fetch background = no" "node keep_mounts = 1s" "$@"
+	lazy_node "hot record_window = $1" "fetch background = no" "node keep_mounts = 1s" "${@:2}"
 	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
 }
 
@@ -72,7 +73,7 @@ streamed() {
 
 @test "the first start is recorded, the next node streams what it needs" {
 	local pack bytes
-	hot_image
+	hot_image 4s
 	run_hot first
 	[ "$(hot_state .state)" = recording ]
 	bst_wait 20 published
@@ -98,7 +99,7 @@ streamed() {
 
 # hot_made: the image and a node whose first start has made and published the pack.
 hot_made() {
-	hot_image
+	hot_image 4s
 	run_hot made
 	bst_wait 30 published
 	another_node
@@ -114,7 +115,7 @@ pack_file() {
 }
 
 @test "policy: never, only annotated, by its own name" {
-	hot_image "hot record = never"
+	hot_image 4s "hot record = never"
 	run_hot a
 	[ -z "$(hot_state .state)" ]
 	another_node
@@ -175,37 +176,69 @@ pack_file() {
 	bst_wait 10 streamed
 }
 
-@test "many starts at once on a cold node: one stream" {
-	local i pids=()
-	hot_made
-	for i in 1 2 3 4 5 6; do
-		cp -r "$BST_ROOT/b" "$BST_ROOT/b$i"
-		# shellcheck disable=SC2016
-		lazy_edit "$BST_ROOT/b$i" '.linux.cgroupsPath = $g' --arg g "/bst-$BST_ID/b$i"
-	done
-	node_start
-	for i in 1 2 3 4 5 6; do
-		lazy_run run -b "$BST_ROOT/b$i" "many$i" >"$BST_LOG/many$i" 2>&1 &
-		pids+=($!)
-	done
-	for i in "${pids[@]}"; do
-		wait "$i"
-	done
-	for i in 1 2 3 4 5 6; do
-		[ "$(cat "$BST_LOG/many$i")" = "$said" ]
-	done
-	bst_wait 10 streamed
-	node_status .served.hot
-	[ "$(node_status '.served.cache.hot_bytes <= .served.hot[0].pack_bytes')" = true ]
-	lazy_no_state
-}
-
 @test "what was streamed is not asked for again on this node" {
-	local before
+	local asked
 	hot_made
 	run_hot one
 	bst_wait 10 streamed
-	before=$(grep -c '"GET' "$BST_LOG/registry-main.log")
+	asked=$(grep -c '"GET' "$BST_LOG/registry-main.log")
 	run_hot two
-	[ "$(grep -c '"GET' "$BST_LOG/registry-main.log")" = "$before" ]
+	[ "$(grep -c '"GET' "$BST_LOG/registry-main.log")" = "$asked" ]
+}
+
+# erofs_readahead: of each EROFS mount that there is, "NAME KIB" lines.
+erofs_readahead() {
+	grep -H . /sys/class/bdi/erofs-*/read_ahead_kb 2>/dev/null | sed 's|.*/\(erofs-[0-9]*\)/.*:|\1 |' | sort
+}
+
+# new_readahead KIB: whether a mount that was not there before has it.
+new_readahead() {
+	comm -13 <(cut -d' ' -f1 <<<"$before") <(erofs_readahead | cut -d' ' -f1) |
+		grep -Fxf - <(erofs_readahead | grep " $1\$" | cut -d' ' -f1)
+}
+
+none_is_off() {
+	! new_readahead 0
+}
+
+@test "the kernel reads ahead again when a recording is over" {
+	local before pid
+	hot_image 4s
+	before=$(erofs_readahead)
+	lazy_command "$BST_ROOT/b" python3 -c 'import time; time.sleep(60)'
+	bst_spawn container "$BOOTSEER_BUILDDIR/bootseer" --root "$BST_STATE/oci" run -b "$BST_ROOT/b" long
+	bst_defer lazy_run delete -f long
+	bst_wait 10 new_readahead 0
+	# also when who would do it was replaced
+	kill -KILL "$(node_pid supervisor)"
+	sleep 4
+	bst_wait 5 none_is_off
+	new_readahead 128
+	lazy_run delete -f long
+}
+
+@test "starts that come at once share one stream" {
+	local n pids=() pid
+	hot_image 4s
+	run_hot first
+	bst_wait 20 published
+	another_node
+	for n in 1 2 3 4 5 6; do
+		mkdir -p "$BST_ROOT/b$n/rootfs"
+		cp "$BST_ROOT/b/config.json" "$BST_ROOT/b$n/"
+		cp -a "$BST_ROOT/b/rootfs/." "$BST_ROOT/b$n/rootfs/"
+		lazy_command "$BST_ROOT/b$n"
+		lazy_run run -b "$BST_ROOT/b$n" "at-once-$n" >"$BST_ROOT/said.$n" &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do
+		wait "$pid"
+	done
+	for n in 1 2 3 4 5 6; do
+		[ "$(cat "$BST_ROOT/said.$n")" = "$said" ]
+	done
+	bst_wait 10 streamed
+	node_status '.served.hot, .served.cache'
+	[ "$(node_status '.served.hot | length')" = 1 ]
+	[ "$(node_status .served.cache.hot_bytes)" -le "$(hot_state .pack_bytes)" ]
 }

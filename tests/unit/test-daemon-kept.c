@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 #include "daemon/systemd.h"
 
@@ -35,6 +36,7 @@ static void begin(struct super *s)
 	s->keeper_process.pidfd = -EBADF;
 	bs_list_init(&s->images);
 	bs_list_init(&s->pending);
+	bs_list_init(&s->recorded);
 }
 
 static void end(struct super *s)
@@ -190,9 +192,34 @@ static void the_keeper_forgets_what_is_of_no_use(void **state)
 	end(&s);
 }
 
+/* What a supervisor may have left at 0 is found again by the names. */
+static void the_names_tell_of_readahead(void **state)
+{
+	static const struct bs_conf conf = { .record_window_ns = 1 };
+	char name[KEPT_NAME_LEN];
+	struct recorded_mount *r;
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "listen", &keeper);
+	s.conf = &conf;
+	mounts_adopt(&s, "lazy:" DIGEST ":erofs-4711", -EBADF);
+	assert_string_equal(mounts_kept_name(mounts_get(&s, DIGEST, false), name),
+			    "lazy:" DIGEST ":erofs-4711");
+	mounts_adopt(&s, "recorded:erofs-4712", -EBADF);
+	r = bs_list_entry(s.recorded.next, struct recorded_mount, all);
+	assert_string_equal(hots_recorded_name(r, name), "recorded:erofs-4712");
+	bs_list_init(&s.hots);
+	hots_expire(&s, UINT64_MAX);
+	assert_true(bs_list_empty(&s.recorded));
+	(void)bs_close(keeper);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_names_tell_of_readahead),
 		cmocka_unit_test(a_connection_without_its_mount_is_none),
 		cmocka_unit_test(nor_a_mount_without_its_connection),
 		cmocka_unit_test(both_are_taken_over_in_any_order),

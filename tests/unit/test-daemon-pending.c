@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 
 /* What the module tells the rest of the supervisor. */
