@@ -65,15 +65,30 @@ static int write_bundle(const char *dir, const char *text, size_t len, struct bs
 	return r < 0 ? bs_fail_errno(err, r, "bundle '%s': config.json", dir) : 0;
 }
 
+int ctl_bundle_text(struct bs_image *image, const struct bs_ref *ref, char **ret, size_t *ret_len,
+		    struct bs_error *err)
+{
+	bs_autofree char *name = image_name(ref, &image->a);
+	struct bs_user user = { 0 };
+	int r;
+
+	if (!name)
+		return bs_fail_errno(err, -ENOMEM, "reference");
+	r = find_user(image, &user, err);
+	if (r == 0)
+		r = ctl_spec_make(image->config, &user, name, ret, ret_len, err);
+	bs_user_done(&user);
+	return r;
+}
+
 static int make_bundle(struct ctl_net *net, const struct bs_ref *ref, const char *dir,
 		       const char *platform, struct bs_error *err)
 {
 	bs_auto(repo) struct bs_repo *repo = NULL;
 	bs_auto(image) struct bs_image *image = NULL;
-	bs_autofree char *reference = bs_ref_reference(ref), *name = NULL, *text = NULL;
-	struct bs_user user = { 0 };
+	bs_autofree char *reference = bs_ref_reference(ref), *text = NULL;
 	struct bs_artifact a;
-	size_t len;
+	size_t len = 0;
 	int r = reference ? ctl_repo_open(net, ref, false, &repo, err)
 			  : bs_fail_errno(err, -ENOMEM, "reference");
 
@@ -81,15 +96,8 @@ static int make_bundle(struct ctl_net *net, const struct bs_ref *ref, const char
 		r = bs_artifact_find(repo, reference, platform, &a, err);
 	if (r == 0)
 		r = bs_image_open(repo, &a, &image, err);
-	if (r < 0)
-		return r;
-	name = image_name(ref, &a);
-	if (!name)
-		return bs_fail_errno(err, -ENOMEM, "reference");
-	r = find_user(image, &user, err);
 	if (r == 0)
-		r = ctl_spec_make(image->config, &user, name, &text, &len, err);
-	bs_user_done(&user);
+		r = ctl_bundle_text(image, ref, &text, &len, err);
 	return r < 0 ? r : write_bundle(dir, text, len, err);
 }
 

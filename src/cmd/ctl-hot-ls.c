@@ -24,6 +24,7 @@
 struct listed {
 	struct bs_hot hot; /* only its digest counts when it could not be read */
 	bool read;
+	bool ours;    /* a pack of this image, or nothing at all: it may be removed */
 	bool current; /* a start finds it */
 	char workload[BS_WORKLOAD_MAX + 1];
 };
@@ -55,6 +56,23 @@ static int add(struct list *l, const struct listed *p, struct bs_error *err)
 	return 0;
 }
 
+/*
+ * Whether what could not be read is meant to be a pack of the image. The list alone does not
+ * say: who wrote it may want others to remove something else.
+ */
+static bool is_ours(struct ctl_hot *c, const char *digest)
+{
+	bs_automanifest m = { 0 };
+	bs_autodocument d = { 0 };
+	struct bs_link subject;
+
+	return bs_repo_get_manifest(c->repo, digest, &m, NULL) == 0 &&
+	       bs_document_parse(&m, &d, NULL) == 0 && d.artifact_type &&
+	       bs_streq(d.artifact_type, BS_HOT_TYPE) &&
+	       bs_link_parse(bs_json_get(d.json, "subject"), "subject", &subject, NULL) == 0 &&
+	       bs_digest_eq(&subject.d.digest, &c->a.digest);
+}
+
 /* What is listed and is none is told of, and the others are shown. */
 static int add_link(struct ctl_hot *c, struct list *l, const struct bs_link *link,
 		    struct bs_error *err)
@@ -72,6 +90,7 @@ static int add_link(struct ctl_hot *c, struct list *l, const struct bs_link *lin
 		(void)snprintf(p.workload, sizeof(p.workload), "%s", workload);
 	r = ctl_hot_find(c, bs_digest_text(&link->d.digest, text), &p.hot, &why);
 	p.read = r == 0;
+	p.ours = r == 0 || r == -ENOENT || is_ours(c, text);
 	if (r == 0)
 		(void)snprintf(p.workload, sizeof(p.workload), "%s", p.hot.workload);
 	else
@@ -231,10 +250,11 @@ static int remove_workload(struct ctl_hot *c, const char *workload, struct bs_er
 	if (r == 0 && bs_hot_find(c->repo, &c->a.digest, workload, &p.hot, NULL) == 0 &&
 	    !has(&l, &p.hot.digest)) {
 		(void)snprintf(p.workload, sizeof(p.workload), "%s", workload);
+		p.ours = true;
 		r = add(&l, &p, err);
 	}
 	for (size_t i = 0; r == 0 && i < l.n; i++) {
-		if (!bs_streq(l.packs[i].workload, workload))
+		if (!l.packs[i].ours || !bs_streq(l.packs[i].workload, workload))
 			continue;
 		found = true;
 		r = remove_one(c, &l.packs[i].hot.digest, err);
@@ -245,12 +265,14 @@ static int remove_workload(struct ctl_hot *c, const char *workload, struct bs_er
 static int remove_digest(struct ctl_hot *c, const struct bs_digest *d, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN];
+	bool ours = false;
 	struct bs_hot h;
 	autolist l = { 0 };
 	int r = read_list(c, &l, err);
 
-	/* never something else than a pack of this image */
-	if (r == 0 && !has(&l, d))
+	for (size_t i = 0; i < l.n; i++)
+		ours |= l.packs[i].ours && bs_digest_eq(&l.packs[i].hot.digest, d);
+	if (r == 0 && !ours)
 		r = ctl_hot_find(c, bs_digest_text(d, text), &h, err);
 	return r < 0 ? r : remove_one(c, d, err);
 }

@@ -127,21 +127,13 @@ int ctl_hot_verify(int argc, char **argv)
 
 /* --- publishing ------------------------------------------------------------------------------ */
 
-struct made {
-	struct bs_hot hot;
-	char *profile; /* bytes */
-	size_t profile_len;
-	int pack_fd;
-};
-
-static void made_done(struct made *m)
+void ctl_hot_made_done(struct ctl_hot_made *m)
 {
 	free(m->profile);
 	(void)bs_close(m->pack_fd);
 }
-#define automade __attribute__((cleanup(made_done))) struct made
 
-static int publish(struct ctl_hot *c, struct made *m, bool replace, struct bs_error *err)
+int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN], size[BS_HUMAN_LEN];
 	int r = bs_hot_publish(c->repo, &m->hot, m->profile, m->profile_len, m->pack_fd, replace,
@@ -191,8 +183,8 @@ static int open_kept(int cache, const struct bs_digest *image, const char *id, c
 	return fd;
 }
 
-static int read_kept(int cache, const struct bs_digest *image, const char *workload, struct made *m,
-		     struct bs_error *err)
+int ctl_hot_read_kept(int cache, const struct bs_digest *image, const char *workload,
+		      struct ctl_hot_made *m, struct bs_error *err)
 {
 	char tag[BS_HOT_TAG_LEN], type[] = BS_MEDIA_OCI_MANIFEST;
 	const char *id = bs_hot_tag(image, workload, tag) + strlen(BS_HOT_TAG_PREFIX);
@@ -222,7 +214,7 @@ static int read_kept(int cache, const struct bs_digest *image, const char *workl
 	return r < 0 ? bs_error_context(err, "cache") : 0;
 }
 
-static int prove_kept(struct ctl_hot *c, struct made *m, struct bs_error *err)
+int ctl_hot_prove(struct ctl_hot *c, struct ctl_hot_made *m, struct bs_error *err)
 {
 	bs_auto(packcheck) struct bs_packcheck *check = NULL;
 	bs_auto(profile) struct bs_profile *p = NULL;
@@ -289,7 +281,7 @@ static int open_destination(struct ctl_hot *c, const char *to, const struct bs_d
 static int push(struct ctl_hot *c, const char *config, const char *to, const char *const *args,
 		bool replace, struct bs_error *err)
 {
-	automade m = { .pack_fd = -EBADF };
+	ctl_automade m = { .pack_fd = -EBADF };
 	bs_autofd int cache = -EBADF;
 	struct bs_digest image;
 	int r;
@@ -300,12 +292,12 @@ static int push(struct ctl_hot *c, const char *config, const char *to, const cha
 		return bs_fail(err, -EINVAL, "'%s' is no workload's name", args[1]);
 	cache = r = open_cache(config, err);
 	if (r >= 0)
-		r = read_kept(cache, &image, args[1], &m, err);
+		r = ctl_hot_read_kept(cache, &image, args[1], &m, err);
 	if (r == 0)
 		r = open_destination(c, to, &image, err);
 	if (r == 0)
-		r = prove_kept(c, &m, err);
-	return r < 0 ? r : publish(c, &m, replace, err);
+		r = ctl_hot_prove(c, &m, err);
+	return r < 0 ? r : ctl_hot_publish(c, &m, replace, err);
 }
 
 int ctl_hot_push(int argc, char **argv)
@@ -428,7 +420,7 @@ static int read_from(struct ctl_hot *c, const char *file, struct bs_profile **re
 }
 
 static int write_pack(struct building *b, const struct bs_profile *p, uint32_t level,
-		      struct made *m, struct bs_error *err)
+		      struct ctl_hot_made *m, struct bs_error *err)
 {
 	bs_autofree struct bs_extent *extents = calloc(p->n_ranges + (size_t)1, sizeof(*extents));
 	struct bs_pack_write_options o = { .table = b->c->image->table,
@@ -468,7 +460,7 @@ static int describe_image(struct ctl_hot *c, struct bs_hot *hot, struct bs_error
 static int build(struct building *b, const char *workload, const char *from, uint32_t level,
 		 bool replace, struct bs_error *err)
 {
-	automade m = { .pack_fd = -EBADF };
+	ctl_automade m = { .pack_fd = -EBADF };
 	bs_auto(profile) struct bs_profile *p = NULL;
 	void *profile = NULL;
 	struct bs_hot other;
@@ -492,7 +484,7 @@ static int build(struct building *b, const char *workload, const char *from, uin
 	if (r < 0)
 		return r;
 	(void)snprintf(m.hot.workload, sizeof(m.hot.workload), "%s", workload);
-	return publish(b->c, &m, replace, err);
+	return ctl_hot_publish(b->c, &m, replace, err);
 }
 
 int ctl_hot_build(int argc, char **argv)

@@ -144,6 +144,7 @@ int ctl_hot(int argc, char **argv)
 		{ "diff", ctl_hot_diff, "what two hot packs share" },
 		{ "verify", ctl_hot_verify, "fetch and prove a hot pack" },
 		{ "build", ctl_hot_build, "make one from a profile or a list of files" },
+		{ "trace", ctl_hot_trace, "run a command, and make one of what it reads" },
 		{ "push", ctl_hot_push, "publish one that the node has made" },
 		{ "rm", ctl_hot_rm, "remove one" },
 	};

@@ -19,6 +19,7 @@ int ctl_hot_show(int argc, char **argv);
 int ctl_hot_diff(int argc, char **argv);
 int ctl_hot_verify(int argc, char **argv);
 int ctl_hot_build(int argc, char **argv);
+int ctl_hot_trace(int argc, char **argv);
 int ctl_hot_push(int argc, char **argv);
 int ctl_hot_rm(int argc, char **argv);
 
@@ -63,6 +64,24 @@ int ctl_hot_profile(struct ctl_hot *c, const struct bs_hot *hot, struct bs_profi
 		    struct bs_error *err);
 int ctl_hot_head(struct ctl_hot *c, const struct bs_hot *hot, struct bs_pack **ret,
 		 struct bs_error *err);
+
+/* A pack that is to be published. */
+struct ctl_hot_made {
+	struct bs_hot hot;
+	char *profile; /* its bytes; owned */
+	size_t profile_len;
+	int pack_fd; /* owned */
+};
+void ctl_hot_made_done(struct ctl_hot_made *m);
+#define ctl_automade __attribute__((cleanup(ctl_hot_made_done))) struct ctl_hot_made
+
+/* What the cache directory's entry of the image has; not proven. */
+int ctl_hot_read_kept(int cache, const struct bs_digest *image, const char *workload,
+		      struct ctl_hot_made *m, struct bs_error *err);
+/* Against c's image, which is open. */
+int ctl_hot_prove(struct ctl_hot *c, struct ctl_hot_made *m, struct bs_error *err);
+/* Puts it into c's repository and says so. */
+int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, struct bs_error *err);
 
 int ctl_hot_print(struct bs_jsonw *w);
 

@@ -15,6 +15,7 @@
 #include "oci/ref.h"
 
 struct bs_error;
+struct bs_image;
 struct bs_loop;
 struct bs_repo;
 
@@ -35,6 +36,10 @@ int ctl_status(int argc, char **argv);
 int ctl_upgrade(int argc, char **argv);
 int ctl_timeline(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
+
+/* The config.json of a bundle of the image, which ref means; malloc'ed. */
+int ctl_bundle_text(struct bs_image *image, const struct bs_ref *ref, char **ret, size_t *ret_len,
+		    struct bs_error *err);
 
 /* Runs the command that argv[1] names; prefix ("bootseerctl image") is for messages and help. */
 int ctl_dispatch(const char *prefix, const struct ctl_command *commands, size_t n, int argc,

@@ -71,6 +71,51 @@ static int get_index(struct bs_registry *r, const char *tag, struct bs_json **re
 	return rc < 0 ? bs_error_context(err, "%s", r->repo.name), rc : 0;
 }
 
+/* Takes out what is not there any more, as when somebody deleted it without us; how many. */
+static size_t prune(struct bs_registry *r, struct bs_json *index)
+{
+	struct bs_json *list = bs_json_get(index, "manifests");
+	size_t n = 0;
+
+	for (size_t i = bs_json_n(list); i-- > 0;) {
+		const char *text = bs_json_str(bs_json_get(bs_json_at(list, i), "digest"));
+		struct bs_manifest m = { 0 };
+		struct bs_digest d;
+
+		if (!text || bs_digest_parse(text, strlen(text), &d) < 0)
+			continue;
+		if (bs_registry_get_manifest(&r->repo, text, &m, NULL) == -ENOENT) {
+			bs_json_remove_at(list, i);
+			n++;
+		}
+		bs_manifest_done(&m);
+	}
+	return n;
+}
+
+/*
+ * Puts the list under its tag. Registries refuse one that names what they do not have, and
+ * would for ever. -ENOENT: it is empty.
+ */
+static int put_index(struct bs_registry *r, const char *tag, struct bs_json *index,
+		     struct bs_error *err)
+{
+	bool pruned = false;
+
+	for (;;) {
+		struct bs_manifest m = { 0 };
+		int rc = bs_referrers_finish(index, &m, err);
+
+		if (rc < 0)
+			return rc;
+		rc = put_bytes(r, tag, BS_TYPE_OCI_INDEX, m.bytes, m.len, NULL, err);
+		bs_manifest_done(&m);
+		if (rc != -EREMOTEIO || pruned || prune(r, index) == 0)
+			return rc;
+		pruned = true;
+	}
+}
+
 static int list_under_tag(struct bs_registry *r, const struct bs_digest *subject,
 			  const struct bs_json *desc, struct bs_error *err)
 {
@@ -79,7 +124,6 @@ static int list_under_tag(struct bs_registry *r, const struct bs_digest *subject
 	(void)bs_referrers_tag(subject, tag);
 	for (int i = 0; i < INDEX_TRIES; i++) {
 		bs_auto(json) struct bs_json *index = NULL;
-		struct bs_manifest m = { 0 };
 		int rc = get_index(r, tag, &index, err);
 
 		if (rc < 0)
@@ -89,10 +133,7 @@ static int list_under_tag(struct bs_registry *r, const struct bs_digest *subject
 			return 0;
 		if (rc < 0)
 			return bs_fail_errno(err, rc, "%s: referrers tag %s", r->repo.name, tag);
-		rc = bs_referrers_finish(index, &m, err);
-		if (rc == 0)
-			rc = put_bytes(r, tag, BS_TYPE_OCI_INDEX, m.bytes, m.len, NULL, err);
-		bs_manifest_done(&m);
+		rc = put_index(r, tag, index, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -150,7 +191,7 @@ static int unlist_once(struct bs_registry *r, const char *tag, const struct bs_d
 		       struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *index = NULL;
-	struct bs_manifest m = { 0 }, left = { 0 };
+	struct bs_manifest m = { 0 };
 	struct bs_digest old;
 	int rc = bs_registry_get_manifest(&r->repo, tag, &m, err);
 
@@ -163,15 +204,10 @@ static int unlist_once(struct bs_registry *r, const char *tag, const struct bs_d
 		return bs_error_context(err, "%s", r->repo.name);
 	if (bs_referrers_remove(index, d) == 0)
 		return 0;
-	rc = bs_referrers_finish(index, &left, err);
-	if (rc == -ENOENT) {
+	rc = put_index(r, tag, index, err);
+	if (rc == -ENOENT)
 		rc = delete_bytes(r, &old, err);
-		return rc < 0 && rc != -ENOENT ? rc : 1;
-	}
-	if (rc == 0)
-		rc = put_bytes(r, tag, BS_TYPE_OCI_INDEX, left.bytes, left.len, NULL, err);
-	bs_manifest_done(&left);
-	return rc < 0 ? rc : 1;
+	return rc < 0 && rc != -ENOENT ? rc : 1;
 }
 
 static int unlist_under_tag(struct bs_registry *r, const struct bs_digest *subject,

@@ -186,6 +186,27 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	[[ $output == *"'nope' of the image: No such file"* ]]
 }
 
+@test "packs that others deleted are in nobody's way" {
+	registry_start main
+	small_image
+	local r=docker://$REGISTRY/s:1 w
+	convert "rootfs:$BST_ROOT/tree" "$r" --plain-http
+	echo bin/big >"$BST_ROOT/list"
+	for w in a b c; do
+		hot build "$r" $w --from "$BST_ROOT/list" --plain-http -q
+	done
+	# as a tool does it that does not know of the list
+	for w in a b; do
+		curl -sf -X DELETE "http://$REGISTRY/v2/s/manifests/$(hot ls "$r" --plain-http --json 2>/dev/null |
+			jq -r --arg w $w '.[] | select(.workload == $w).digest')"
+	done
+	run -0 hot ls "$r" --plain-http
+	[[ $output == *"warning: sha256:"* ]]
+	hot rm "$r" a --plain-http
+	hot build "$r" d --from "$BST_ROOT/list" --plain-http -q
+	[ "$(hot ls "$r" --plain-http --json | jq -r '[.[].workload] | join(" ")')" = "c d" ]
+}
+
 @test "what this node could not publish is pushed by hand, proven before" {
 	local dir pack
 	recorded_on_registry "hot publish = no"
@@ -254,6 +275,29 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	[[ $output == *"is no workload's name"* ]]
 	[ "$(hot ls "$L" --json 2>/dev/null | jq '[.[] | select(.workload == "good" and .blocks > 0)] | length')" = 1 ]
 	hot verify "$L" good -q
+	# what is meant to be a pack can be removed however broken it is
+	hot rm "$L" "sha256:$(sha256sum "$BST_ROOT/m.lie" | cut -d' ' -f1)"
+}
+
+@test "a list of packs that names something else removes nothing else" {
+	registry_start main
+	small_image
+	local r=docker://$REGISTRY/s:1 image entry
+	convert "rootfs:$BST_ROOT/tree" "$r" --plain-http
+	image=$digest
+	echo bin/big >"$BST_ROOT/list"
+	hot build "$r" w --from "$BST_ROOT/list" --plain-http -q
+	# the list says that the image itself is a pack of the workload
+	entry=$(jq -cn --arg d "$image" '{mediaType: "application/vnd.oci.image.manifest.v1+json", size: 9, digest: $d,
+		artifactType: "application/vnd.bootseer.hot.v1", annotations: {"dev.bootseer.workload": "w"}}')
+	"$tool" --plain "${r%:1}" get-manifest "sha256-${image#*:}" 2>/dev/null |
+		jq -c --argjson e "$entry" '.manifests += [$e]' >"$BST_ROOT/index"
+	"$tool" --plain "${r%:1}" put-manifest "sha256-${image#*:}" application/vnd.oci.image.index.v1+json "$BST_ROOT/index"
+	run -1 hot rm "$r" "$image" --plain-http
+	run -0 hot rm "$r" w --plain-http
+	[[ $output == *"removed "* && $output != *"removed $image"* ]]
+	[ "$(hot ls "$r" --plain-http --json 2>/dev/null | jq -r '[.[].digest] | join(" ")')" = "$image" ]
+	bootseerctl image verify "$r" --plain-http -q
 }
 
 @test "names of files drive no terminal" {
@@ -268,4 +312,64 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	hot diff "$L" w all | tee "$BST_ROOT/out"
 	run -1 grep -q "$esc" "$BST_ROOT/out"
 	hot show "$L" all --json | jq -e 'any(.files[]; .path == "lib/evil\u001b[2J\nname")'
+}
+
+# no_trace: nothing is left of one.
+no_trace() {
+	[ -z "$(ls -A "$TMPDIR")" ]
+	run -1 grep -F "$TMPDIR" /proc/self/mountinfo
+	run -1 pgrep -f "$TMPDIR"
+}
+
+@test "a command is traced by hand, without a node" {
+	export TMPDIR=$BST_ROOT/traces
+	mkdir "$TMPDIR"
+	unset BOOTSEER_CONFIG
+	registry_start main
+	lazy_publish "$(image_python):latest" py
+	R=docker://$REGISTRY/py:latest
+	printf '[runtime]\nruntime = runc\n[node]\nuser = nobody\n' >"$BST_ROOT/own.conf"
+	run -0 hot trace "$R" team/json --plain-http --config "$BST_ROOT/own.conf" --window 3s -- \
+		python3 -c 'import json; print(json.dumps([40 + 2]))' 3>&- 4>&-
+	echo "$output"
+	[[ $output == *"[42]"* ]]
+	no_trace
+	hot show "$R" team/json --plain-http --json | jq -e 'any(.files[].path; test("json/.*decoder"))'
+	hot verify "$R" team/json --plain-http -q
+	# again: refused at once; replaced when wanted, and a server is ended
+	run -1 hot trace "$R" team/json --plain-http --config "$BST_ROOT/own.conf" -- true
+	[[ $output == *"--replace"* ]]
+	run -0 hot trace "$R" team/json --plain-http --config "$BST_ROOT/own.conf" --window 2s --replace -- \
+		python3 -c 'import decimal, time; time.sleep(1000)' 3>&- 4>&-
+	no_trace
+	hot show "$R" team/json --plain-http --json | jq -e 'any(.files[].path; test("decimal"))'
+	# a command that fails is no recording
+	run -1 hot trace "$R" other --plain-http --config "$BST_ROOT/own.conf" --window 2s -- \
+		python3 -c 'raise SystemExit(7)' 3>&- 4>&-
+	[[ $output == *"the command ended with exit code 7"* ]]
+	no_trace
+	[ "$(hot ls "$R" --plain-http --json | jq -r '[.[] | select(.current).workload] | join(" ")')" = team/json ]
+}
+
+@test "a command is traced in a layout, and interrupted" {
+	export TMPDIR=$BST_ROOT/traces
+	mkdir "$TMPDIR"
+	unset BOOTSEER_CONFIG
+	L=oci:$BST_ROOT/layout:py
+	convert "oci:$(image_python):latest" "$L"
+	printf '[node]\nuser = nobody\n' >"$BST_ROOT/own.conf"
+	run -0 hot trace "$L" w --config "$BST_ROOT/own.conf" --window 2s -- python3 -c 'print(7)' 3>&- 4>&-
+	[[ $output == *7* ]]
+	no_trace
+	hot verify "$L" w -q
+	bootseerctl hot trace "$L" w2 --config "$BST_ROOT/own.conf" --window 60s -- \
+		python3 -c 'import time; time.sleep(1000)' 3>&- 4>&- >"$BST_ROOT/out" 2>&1 &
+	local pid=$!
+	bst_wait 20 eval '[ -n "$(find "$TMPDIR" -name "hot-*.rec")" ]'
+	kill -TERM "$pid"
+	local status=0
+	wait "$pid" || status=$?
+	[ "$status" = 1 ]
+	grep interrupted "$BST_ROOT/out"
+	no_trace
 }
