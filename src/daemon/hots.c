@@ -8,7 +8,8 @@
  *                 │   └──▶ recorded: a mount of its own ──▶ that mount
  *                 └─ no answer, or a failure ─────────────▶ the image's mount
  *
- * Who waits for the answer waits HOT_WAIT_NS over the image's mount, no longer.
+ * Who waits for the answer waits HOT_WAIT_NS over the image's mount, no longer; then
+ * nobody counts on a pack any more, until it comes after all.
  *
  * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
  * mount: what it would read is not in the pack. A warmer reads instead what has come. On
@@ -63,8 +64,13 @@ static void hot_free(struct super *s, struct hot *h)
 
 void hots_readahead(struct super *s, struct held_image *i)
 {
-	bool none = i->n_hots > 0;
+	bool none = false;
 
+	bs_list_for_each(it, &s->hots) {
+		const struct hot *h = bs_list_entry(it, struct hot, all);
+
+		none |= h->image == i && (h->streams || h->waiter);
+	}
 	if (!i->bdi[0] || i->no_readahead == none)
 		return;
 	/* where sysfs is not to be written it is only slower */
@@ -243,6 +249,7 @@ static void answered(struct super *s, struct pending *ask, int result, const cha
 	uint64_t stream = 0;
 
 	h->streams = m && bs_msg_u64(m, BS_TAG_STREAM, &stream) == 0 && stream;
+	hots_readahead(s, h->image);
 	if (result < 0)
 		bs_log_warning("image %s: no hot start: %s", h->image->digest, text);
 	if (h->waiter && meta >= 0 && s->fuse_mnt >= 0) {
@@ -303,8 +310,8 @@ void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const str
 	h->waiter = a;
 	a->hot = h;
 	i->n_hots++;
-	hots_readahead(s, i);
 	bs_list_append(&s->hots, &h->all);
+	hots_readahead(s, i);
 	pending_init(s, &h->ask, answered);
 	ask(s, h, wait_ns, record != 0, a->timeline);
 }
@@ -337,7 +344,9 @@ void hots_expire(struct super *s, uint64_t now_ns)
 			continue;
 		if (h->until_ns == 0)
 			h->until_ns = now_ns + HOT_WAIT_NS;
-		else if (h->until_ns <= now_ns)
-			share(s, h);
+		if (h->until_ns > now_ns)
+			continue;
+		share(s, h);
+		hots_readahead(s, h->image);
 	}
 }

@@ -60,9 +60,11 @@ struct worker {
 	struct bs_images *images;
 	struct bs_sources *sources;
 	struct bs_hotstart *hot;
-	pthread_mutex_t lock; /* guards tasks */
+	pthread_mutex_t lock; /* guards what follows but work */
 	pthread_cond_t work;
 	struct bs_list tasks;
+	unsigned int n_hot; /* threads with one that is_hot */
+	unsigned int n_preparers;
 };
 
 static void event(void *cookie, const char *text)
@@ -379,19 +381,40 @@ static void run_task(struct worker *w, struct bs_msg *m)
 		complete_behind(w, i);
 }
 
+/* Nobody has to have it; it must not keep from others what they have to. */
+static bool is_hot(const struct task *t)
+{
+	return t->msg.type == BS_MSG_HOT || t->msg.type == BS_MSG_WARM;
+}
+
+/* The first task that may run; NULL: none. Lock held. */
+static struct task *take_task(struct worker *w)
+{
+	bs_list_for_each(it, &w->tasks) {
+		struct task *t = bs_list_entry(it, struct task, queued);
+
+		if (is_hot(t) && w->n_hot >= w->n_preparers / 2)
+			continue;
+		w->n_hot += is_hot(t);
+		bs_list_remove(it);
+		return t;
+	}
+	return NULL;
+}
+
 static void *prepare_main(void *arg)
 {
 	struct worker *w = arg;
 
 	for (;;) {
 		struct task *t;
+		bool hot;
 
 		(void)pthread_mutex_lock(&w->lock);
-		while (bs_list_empty(&w->tasks))
+		while (!(t = take_task(w)))
 			(void)pthread_cond_wait(&w->work, &w->lock);
-		t = bs_list_entry(w->tasks.next, struct task, queued);
-		bs_list_remove(&t->queued);
 		(void)pthread_mutex_unlock(&w->lock);
+		hot = is_hot(t);
 		if (t->msg.type == BS_MSG_VERIFY)
 			verify_cache(w, t->msg.id);
 		else if (t->msg.type == BS_MSG_RESOLVE)
@@ -404,6 +427,12 @@ static void *prepare_main(void *arg)
 			run_task(w, &t->msg);
 		bs_msg_done(&t->msg);
 		free(t);
+		if (!hot)
+			continue;
+		(void)pthread_mutex_lock(&w->lock);
+		w->n_hot--;
+		(void)pthread_cond_signal(&w->work);
+		(void)pthread_mutex_unlock(&w->lock);
 	}
 	return NULL;
 }
@@ -587,6 +616,10 @@ static int start_preparers(struct worker *w, struct bs_error *err)
 	while (r == 0 && n < PREPARE_THREADS) {
 		r = pthread_create(&t, &attr, prepare_main, w);
 		n += r == 0;
+		(void)pthread_mutex_lock(&w->lock);
+		w->n_preparers = n;
+		(void)pthread_cond_broadcast(&w->work);
+		(void)pthread_mutex_unlock(&w->lock);
 	}
 	(void)pthread_attr_destroy(&attr);
 	/* where a limit allows no more, a few must do */

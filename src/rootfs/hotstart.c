@@ -73,7 +73,7 @@ static bool is_of(const struct streamed *s, const struct bs_digest *image, const
 }
 
 /* Lock held. */
-static bool has_running(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+static bool streams(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
 {
 	bs_list_for_each(it, &hs->streamed) {
 		const struct streamed *s = bs_list_entry(it, struct streamed, all);
@@ -90,7 +90,7 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 	bool found;
 
 	(void)pthread_mutex_lock(&hs->lock);
-	found = has_running(hs, image, workload);
+	found = streams(hs, image, workload);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }
@@ -316,133 +316,129 @@ static struct streamed *streamed_free(struct streamed *s)
 DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
 
 /*
- * Puts s into the list as the one that runs, before anything is asked for: of the starts of
- * one workload that come at once only one may stream. False: there is another.
+ * In the list from now on, running: a second start finds it. Those of the same that have
+ * ended go. NULL: another start was first.
  */
-static bool claim(struct bs_hotstart *hs, struct streamed *s)
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
 {
+	struct streamed *s = calloc(1, sizeof(*s));
 	unsigned int n = 0;
-	bool mine;
 
+	if (!s)
+		return NULL;
+	s->of = hs;
+	s->hot = *hot;
+	s->tl = BS_TIMELINE_NONE;
+	s->running = true;
+	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
-	mine = !has_running(hs, &s->hot.image.digest, s->hot.workload);
+	if (streams(hs, &hot->image.digest, hot->workload)) {
+		(void)pthread_mutex_unlock(&hs->lock);
+		return streamed_free(s);
+	}
 	bs_list_for_each(it, &hs->streamed)
 		n++;
 	bs_list_for_each(it, &hs->streamed) {
 		struct streamed *old = bs_list_entry(it, struct streamed, all);
 
-		if (!mine || old->running || old->warming ||
-		    (n < STREAMED_MAX && !is_of(old, &s->hot.image.digest, s->hot.workload)))
+		if (old->running || old->warming ||
+		    (n < STREAMED_MAX && !is_of(old, &hot->image.digest, hot->workload)))
 			continue;
 		bs_list_remove(it);
 		(void)streamed_free(old);
 		n--;
 	}
-	if (mine) {
-		s->running = true;
-		bs_list_append(&hs->streamed, &s->all);
-	}
+	bs_list_append(&hs->streamed, &s->all);
 	(void)pthread_mutex_unlock(&hs->lock);
-	return mine;
+	return s;
 }
 
-static void unclaim(struct bs_hotstart *hs, struct streamed *s)
+static void unreserve(struct bs_hotstart *hs, struct streamed *s)
 {
 	(void)pthread_mutex_lock(&hs->lock);
 	bs_list_remove(&s->all);
 	(void)pthread_mutex_unlock(&hs->lock);
+	(void)streamed_free(s);
 }
 
-static int start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo,
-			struct bs_pack *pack, struct bs_error *err)
+/* The head, while the image's parts come on another thread; then both fit together. */
+static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
 {
-	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
-	struct bs_stream_options o = { .blob = s->image->blob,
-				       .origin = origin,
-				       .n_segments = pack->n_segments,
-				       .parallel_max = hs->o.parallel_max,
-				       .ops = &stream_ops,
-				       .cookie = s };
-	const struct bs_stream_result none = { .error = -ENOMEM };
-	uint8_t *landed = calloc(pack->n_segments, 1);
-
-	if (!origin || !landed) {
-		free(landed);
-		(void)bs_pack_free(pack);
-		return bs_fail(err, -ENOMEM, "out of memory");
-	}
-	bs_origin_add(origin, &repo, 1);
-	(void)pthread_mutex_lock(&hs->lock);
-	s->pack = pack;
-	s->landed = landed;
-	(void)pthread_mutex_unlock(&hs->lock);
-	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
-	if (bs_fill_stream(hs->o.fill, &o) < 0) /* a warmer may be told of it already */
-		op_done(s, &none);
-	return 0;
-}
-
-/* What s, which is in the list, needs. */
-static int prepare_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-			  const struct bs_hotstart_plan *p, struct streamed *s,
-			  struct bs_pack **ret, struct bs_error *err)
-{
+	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
 	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
+	uint8_t *landed;
 	int r;
 
 	(void)bs_hot_id(rq->image, rq->workload, id);
-	/* while the image's parts come, on another thread */
-	s->image = bs_images_cached(hs->o.images, rq->image);
-	if (s->image)
-		head = kept_head(s->image, id, &p->hot);
+	if (image)
+		head = kept_head(image, id, &p->hot);
 	if (!head) {
 		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
 		if (r < 0)
 			return r;
 	}
-	s->image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
-				   rq->since_ns + rq->wait_ns);
-	if (!s->image)
+	image = bs_images_await(hs->o.images, rq->image, rq->since_ns, rq->since_ns + rq->wait_ns);
+	if (!image)
 		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
-	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(s->image),
-			 &bs_cached_artifact(s->image)->table.digest, &pack, err);
+	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
+			 &bs_cached_artifact(image)->table.digest, &pack, err);
 	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(s->image, id);
+		forget(image, id);
 		return r;
 	}
-	keep(s->image, id, &p->hot, head);
-	*ret = bs_take(&pack);
+	keep(image, id, &p->hot, head);
+	landed = calloc(pack->n_segments, 1);
+	if (!landed)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	/* together: a warmer may hear of it from now on */
+	(void)pthread_mutex_lock(&hs->lock);
+	s->landed = landed;
+	s->image = image;
+	s->pack = bs_take(&pack);
+	(void)pthread_mutex_unlock(&hs->lock);
 	return 0;
+}
+
+/* s is in other hands afterwards; what goes wrong is told to op_done. */
+static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo)
+{
+	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
+	struct bs_stream_options o = { .blob = s->image->blob,
+				       .origin = origin,
+				       .n_segments = s->pack->n_segments,
+				       .parallel_max = hs->o.parallel_max,
+				       .ops = &stream_ops,
+				       .cookie = s };
+	const struct bs_stream_result none = { .error = -ENOMEM };
+
+	if (origin)
+		bs_origin_add(origin, &repo, 1);
+	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
+	if (!origin || bs_fill_stream(hs->o.fill, &o) < 0)
+		op_done(s, &none);
 }
 
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	bs_auto(streamed) struct streamed *s = calloc(1, sizeof(*s));
-	struct bs_pack *pack = NULL;
+	struct streamed *s = reserve(hs, &p->hot);
 	int r;
 
-	if (!s)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_list_init(&s->all);
-	s->of = hs;
-	s->hot = p->hot;
-	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
-				      "bootseerd" };
-	if (!claim(hs, s))
+	if (!s) /* it comes already; or there is no memory, and it is only slower */
 		return 0;
-	r = prepare_stream(hs, rq, p, s, &pack, err);
-	if (r == 0)
-		r = start_stream(hs, s, p->repo, pack, err);
+	r = open_pack(hs, rq, p, s, err);
 	if (r < 0) {
-		unclaim(hs, s);
+		unreserve(hs, s);
 		return r;
 	}
-	s = NULL; /* the list's now */
+	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
+				      "bootseerd" };
+	start_stream(hs, s, p->repo);
 	return 0;
 }
 

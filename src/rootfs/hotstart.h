@@ -89,8 +89,8 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
- * Starts the stream; blocks for its head and until somebody has prepared the image. When
- * another start has begun the same one, that is as good.
+ * Starts the stream, unless it runs already; blocks for its head and until somebody has
+ * prepared the image.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);

@@ -37,6 +37,7 @@ static void begin(struct super *s)
 	bs_list_init(&s->images);
 	bs_list_init(&s->pending);
 	bs_list_init(&s->recorded);
+	bs_list_init(&s->hots);
 }
 
 static void end(struct super *s)
@@ -209,7 +210,6 @@ static void the_names_tell_of_readahead(void **state)
 	mounts_adopt(&s, "recorded:erofs-4712", -EBADF);
 	r = bs_list_entry(s.recorded.next, struct recorded_mount, all);
 	assert_string_equal(hots_recorded_name(r, name), "recorded:erofs-4712");
-	bs_list_init(&s.hots);
 	hots_expire(&s, UINT64_MAX);
 	assert_true(bs_list_empty(&s.recorded));
 	(void)bs_close(keeper);
