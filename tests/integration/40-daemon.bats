@@ -102,9 +102,9 @@ kill_often() {
 	grep -qx 'CapBnd:.0*' "$s"
 	grep -qx 'NoNewPrivs:.1' "$s"
 	grep -qx 'Seccomp:.2' "$s"
-	# chown dac_override kill setgid setuid setpcap sys_chroot sys_admin
+	# chown dac_override dac_read_search kill setgid setuid setpcap sys_chroot sys_admin
 	s=/proc/$(node_pid supervisor)/status
-	[ "$((16#$(sed -n 's/^CapEff:\t//p' "$s")))" = $((1 << 0 | 1 << 1 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 18 | 1 << 21)) ]
+	[ "$((16#$(sed -n 's/^CapEff:\t//p' "$s")))" = $((1 << 0 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 18 | 1 << 21)) ]
 	# the socket is root's
 	[ "$(stat -c %a:%u "$BST_RUN/bootseerd.sock")" = 600:0 ]
 }

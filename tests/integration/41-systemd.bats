@@ -120,9 +120,10 @@ except TimeoutError:
 	node_conf "node keep_mounts = 1s" "fetch background = no"
 	unit_start
 	node_attach one "$digest" "$BST_ROOT/m" "oci:$BST_ROOT/image"
-	bst_wait 5 grep -qx "store lazy@${digest/:/@}" "$events"
+	# with the number of its bdi behind
+	bst_wait 5 grep -qx "store lazy@${digest/:/@}@[a-z0-9-]*" "$events"
 	node_release one
-	bst_wait 10 grep -qx "remove lazy@${digest/:/@}" "$events"
+	bst_wait 10 grep -qx "remove lazy@${digest/:/@}@[a-z0-9-]*" "$events"
 }
 
 @test "a socket of another kind is refused" {
