@@ -337,7 +337,8 @@ int bs_profile_add_run(struct bs_profile *p, const struct bs_profile_event *even
 		return -EFBIG;
 	if (index_profile(&x, p) < 0 || index_run(&x, p, events, n, window_ms) < 0)
 		return -ENOMEM;
-	qsort(x.needs, x.n, sizeof(*x.needs), by_time);
+	if (x.n > 0) /* there may be no array */
+		qsort(x.needs, x.n, sizeof(*x.needs), by_time);
 	merged.ranges = NULL;
 	merged.n_ranges = 0;
 	merged.cap = 0;
