@@ -109,17 +109,6 @@ int bs_hot_parse(const struct bs_manifest *m, struct bs_hot *ret, struct bs_erro
 	return 0;
 }
 
-static void put_descriptor(struct bs_jsonw *w, const char *type, const struct bs_descriptor *d)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-
-	bs_jsonw_object(w);
-	bs_jsonw_kstr(w, "mediaType", type);
-	bs_jsonw_kstr(w, "digest", bs_digest_text(&d->digest, text));
-	bs_jsonw_ku64(w, "size", d->size);
-	bs_jsonw_end(w);
-}
-
 int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_error *err)
 {
 	struct bs_descriptor empty = { .size = strlen(EMPTY) };
@@ -137,14 +126,14 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 	bs_jsonw_kstr(w, "mediaType", BS_MEDIA_OCI_MANIFEST);
 	bs_jsonw_kstr(w, "artifactType", BS_HOT_TYPE);
 	bs_jsonw_key(w, "config");
-	put_descriptor(w, MEDIA_EMPTY, &empty);
+	bs_descriptor_write(w, MEDIA_EMPTY, &empty);
 	bs_jsonw_key(w, "layers");
 	bs_jsonw_array(w);
-	put_descriptor(w, BS_MEDIA_PROFILE, &h->profile);
-	put_descriptor(w, BS_MEDIA_PACK, &h->pack);
+	bs_descriptor_write(w, BS_MEDIA_PROFILE, &h->profile);
+	bs_descriptor_write(w, BS_MEDIA_PACK, &h->pack);
 	bs_jsonw_end(w);
 	bs_jsonw_key(w, "subject");
-	put_descriptor(w, BS_MEDIA_OCI_MANIFEST, &h->image);
+	bs_descriptor_write(w, BS_MEDIA_OCI_MANIFEST, &h->image);
 	bs_jsonw_key(w, "annotations");
 	bs_jsonw_object(w);
 	bs_jsonw_kstr(w, BS_ANNOTATION_WORKLOAD, h->workload);

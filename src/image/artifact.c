@@ -76,7 +76,7 @@ int bs_artifact_parse(const struct bs_manifest *m, struct bs_artifact *ret, stru
 	return 0;
 }
 
-static void write_descriptor(struct bs_jsonw *w, const char *type, const struct bs_descriptor *d)
+void bs_descriptor_write(struct bs_jsonw *w, const char *type, const struct bs_descriptor *d)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 
@@ -119,15 +119,15 @@ int bs_artifact_write(const struct bs_artifact *a, char **ret, size_t *ret_len,
 	bs_jsonw_kstr(w, "mediaType", BS_MEDIA_OCI_MANIFEST);
 	bs_jsonw_kstr(w, "artifactType", BS_ARTIFACT_TYPE);
 	bs_jsonw_key(w, "config");
-	write_descriptor(w, BS_MEDIA_OCI_CONFIG, &a->config);
+	bs_descriptor_write(w, BS_MEDIA_OCI_CONFIG, &a->config);
 	bs_jsonw_key(w, "layers");
 	bs_jsonw_array(w);
 	for (size_t i = 0; i < BS_ARRAY_LEN(from); i++)
-		write_descriptor(w, layer_types[i], from[i]);
+		bs_descriptor_write(w, layer_types[i], from[i]);
 	bs_jsonw_end(w);
 	if (a->has_subject) {
 		bs_jsonw_key(w, "subject");
-		write_descriptor(w, a->subject_type, &a->subject);
+		bs_descriptor_write(w, a->subject_type, &a->subject);
 		bs_jsonw_key(w, "annotations");
 		bs_jsonw_object(w);
 		bs_jsonw_kstr(w, BS_ANNOTATION_SOURCE, bs_digest_text(&a->subject.digest, text));

@@ -15,6 +15,7 @@
 #include "base/mem.h"
 
 struct bs_error;
+struct bs_jsonw;
 struct bs_manifest;
 struct bs_repo;
 
@@ -32,6 +33,9 @@ struct bs_descriptor {
 	struct bs_digest digest;
 	uint64_t size;
 };
+
+/* As an object of the manifest that w writes (image-spec, descriptor.md). */
+void bs_descriptor_write(struct bs_jsonw *w, const char *type, const struct bs_descriptor *d);
 
 struct bs_artifact {
 	struct bs_digest digest; /* of the manifest */
