@@ -170,17 +170,6 @@ static int make_config(const struct bs_json *config, const struct bs_digest *dif
 	return 0;
 }
 
-static void link_json(struct bs_jsonw *w, const char *type, const struct bs_digest *d, size_t size)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-
-	bs_jsonw_object(w);
-	bs_jsonw_kstr(w, "mediaType", type);
-	bs_jsonw_kstr(w, "digest", bs_digest_text(d, text));
-	bs_jsonw_ku64(w, "size", size);
-	bs_jsonw_end(w);
-}
-
 static int make_manifest(const struct bs_artifact *a, struct bs_stub *s, struct bs_error *err)
 {
 	bs_autobuf out = BS_BUF_INIT(1u << 20);
@@ -194,10 +183,12 @@ static int make_manifest(const struct bs_artifact *a, struct bs_stub *s, struct 
 	bs_jsonw_ku64(w, "schemaVersion", 2);
 	bs_jsonw_kstr(w, "mediaType", BS_MEDIA_OCI_MANIFEST);
 	bs_jsonw_key(w, "config");
-	link_json(w, BS_MEDIA_OCI_CONFIG, &s->config_digest, s->config_len);
+	bs_descriptor_write(w, BS_MEDIA_OCI_CONFIG,
+			    &(struct bs_descriptor){ s->config_digest, s->config_len });
 	bs_jsonw_key(w, "layers");
 	bs_jsonw_array(w);
-	link_json(w, MEDIA_LAYER, &s->layer_digest, s->layer_len);
+	bs_descriptor_write(w, MEDIA_LAYER,
+			    &(struct bs_descriptor){ s->layer_digest, s->layer_len });
 	bs_jsonw_end(w);
 	bs_jsonw_key(w, "annotations");
 	bs_jsonw_object(w);
