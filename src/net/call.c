@@ -214,6 +214,7 @@ static void send_it(struct bs_call *c)
 	bs_buf_done(&c->error_body);
 	c->error_body = BS_BUF_INIT(ERROR_BODY_MAX);
 	c->http.url = c->current;
+	c->http.led = c->foreign;
 	c->http.head = on_head;
 	c->http.data = on_data;
 	c->http.done = on_done;

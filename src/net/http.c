@@ -6,13 +6,18 @@
 
 #include <curl/curl.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/header.h"
+
+/* RFC 3927; where clouds keep the machine's own credentials, 169.254.169.254 */
+#define LINK_LOCAL_V4 0xa9feu
 
 static const char *const header_names[] = {
 	[BS_HTTP_CONTENT_RANGE] = "content-range",
@@ -50,6 +55,7 @@ void bs_http_reset(struct bs_http *h)
 	h->text[0] = '\0';
 	__atomic_store_n(&h->sent, 0, __ATOMIC_RELAXED);
 	h->connected = h->head_done = h->paused = h->enough = h->stopped = h->waited = false;
+	h->link_local = false;
 }
 
 void bs_http_fail(struct bs_http *h, int code, const char *text)
@@ -201,6 +207,36 @@ static int on_connected(void *cookie, char *ip, char *local_ip, int port, int lo
 	return CURL_PREREQFUNC_OK;
 }
 
+static bool is_link_local(const struct sockaddr *a)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+	uint32_t mapped;
+
+	if (a->sa_family == AF_INET) {
+		memcpy(&v4, a, sizeof(v4));
+		return ntohl(v4.sin_addr.s_addr) >> 16 == LINK_LOCAL_V4;
+	}
+	if (a->sa_family != AF_INET6)
+		return false;
+	memcpy(&v6, a, sizeof(v6));
+	memcpy(&mapped, &v6.sin6_addr.s6_addr[12], sizeof(mapped));
+	return IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && ntohl(mapped) >> 16 == LINK_LOCAL_V4);
+}
+
+/* After the name was resolved, so that no name can hide the address. */
+static curl_socket_t on_socket(void *cookie, curlsocktype purpose, struct curl_sockaddr *a)
+{
+	struct bs_http *h = cookie;
+
+	if (is_link_local(&a->addr)) {
+		h->link_local = true;
+		return CURL_SOCKET_BAD;
+	}
+	return socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+}
+
 /* --- setting up, and the end ------------------------------------------------------------------ */
 
 static int make_headers(struct bs_http *h)
@@ -240,7 +276,7 @@ static int prepare_method(struct bs_http *h, CURL *easy)
 	return 0;
 }
 
-static int prepare_peer(const struct bs_http *h, CURL *easy)
+static int prepare_peer(struct bs_http *h, CURL *easy)
 {
 	const struct bs_http_peer *p = h->peer;
 
@@ -250,8 +286,12 @@ static int prepare_peer(const struct bs_http *h, CURL *easy)
 	}
 	if (p->ca_file)
 		SET(CURLOPT_CAINFO, p->ca_file);
-	if (p->proxy)
+	if (p->proxy) { /* it is what a socket is for, and resolves the names */
 		SET(CURLOPT_PROXY, p->proxy);
+	} else if (h->led) {
+		SET(CURLOPT_OPENSOCKETFUNCTION, on_socket);
+		SET(CURLOPT_OPENSOCKETDATA, h);
+	}
 	return 0;
 }
 
@@ -348,6 +388,9 @@ void bs_http_conclude(struct bs_http *h, int curl_code)
 		bs_http_fail(h, -EACCES,
 			     "its certificate is not trusted, or is another host's (see ca_file in "
 			     "bootseer.conf, --tls-verify)");
+	} else if (code == CURLE_COULDNT_CONNECT && h->link_local) {
+		bs_http_fail(h, -EHOSTUNREACH,
+			     "the registry points to a link-local address, which is not followed");
 	} else if (code == CURLE_SSL_CONNECT_ERROR) {
 		bs_http_fail(h, -EHOSTUNREACH,
 			     "no TLS connection (plain HTTP? see plain_http in bootseer.conf, "

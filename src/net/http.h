@@ -66,6 +66,7 @@ struct bs_http {
 	uint64_t body_off, body_len;
 	bool has_body;
 	bool fresh;		    /* over a new connection */
+	bool led;		    /* url is a server's word: no link-local address is asked */
 	uint64_t expected_bytes;    /* of the answer, for the background rate; 0 unknown */
 	uint64_t *started_ns;	    /* atomic: set when its turn has come; NULL: nobody asks */
 	uint64_t answer_timeout_ns; /* wait for the answer after the body was sent; 0: as a stall */
@@ -92,7 +93,7 @@ struct bs_http {
 	uint64_t last_ns, charged, received, paced; /* paced: of received, told to the host */
 	size_t header_bytes;
 	int stop_code;
-	bool connected, head_done, paused, enough, stopped, waited;
+	bool connected, head_done, paused, enough, stopped, waited, link_local;
 	bool canceled, resumed; /* atomic: asked for by another thread */
 };
 

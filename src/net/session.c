@@ -567,6 +567,7 @@ static void request_token(struct grant *g, bool post)
 		return;
 	}
 	g->http.url = g->url;
+	g->http.led = !bs_url_same_origin(g->url, s->base);
 	bs_loop_count_token(s->loop);
 	bs_http_start(&g->http);
 }

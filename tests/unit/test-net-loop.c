@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "net/http.h"
 #include "net/loop.h"
 #include "net/loop_impl.h"
 #include "net/repo.h"
@@ -289,6 +290,68 @@ static void hosts_and_names_that_would_change_a_url_are_refused(void **state)
 	}
 }
 
+struct led {
+	struct bs_task task;
+	struct bs_http http;
+	struct board *b;
+};
+
+static void on_led(struct bs_http *h)
+{
+	struct led *led = BS_CONTAINER_OF(h, struct led, http);
+
+	note(led->b, 1, h->result);
+}
+
+static void start_led(struct bs_task *t)
+{
+	struct led *led = BS_CONTAINER_OF(t, struct led, task);
+
+	bs_http_start(&led->http);
+}
+
+static void ask(struct bs_loop *l, const char *url, char text[160])
+{
+	static const struct bs_http_peer peer = { .verify = true };
+	struct board b = BOARD_INIT;
+	struct led led = { .task.fn = start_led,
+			   .b = &b,
+			   .http = { .loop = l,
+				     .peer = &peer,
+				     .lane = BS_LANE_DEMAND,
+				     .method = "GET",
+				     .url = url,
+				     .led = true,
+				     .done = on_led } };
+
+	bs_loop_post(l, &led.task);
+	await(&b, 1);
+	assert_true(b.result[0] < 0);
+	(void)snprintf(text, 160, "%s", led.http.text);
+	bs_http_done(&led.http);
+}
+
+static void a_server_cannot_lead_to_a_link_local_address(void **state)
+{
+	static const char *const bad[] = { "http://169.254.169.254/latest/", "http://[fe80::1]/",
+					   "http://[::ffff:169.254.0.1]/", "http://0xa9fea9fe/",
+					   "http://[febf::1%25lo]/" };
+	struct bs_loop_options o = { .stall_timeout_ns = 200 * BS_NS_PER_MS };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	char host[64], text[160];
+	int fd = silent_server(host, sizeof(host));
+	bs_autofree char *good = bs_strf("http://%s/", host);
+
+	assert_int_equal(bs_loop_new(&o, &l, NULL), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(bad); i++) {
+		ask(l, bad[i], text);
+		assert_non_null(strstr(text, "link-local"));
+	}
+	ask(l, good, text);
+	assert_null(strstr(text, "link-local"));
+	(void)close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +361,7 @@ int main(void)
 		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
 		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
+		UNIT_TEST(a_server_cannot_lead_to_a_link_local_address),
 		UNIT_TEST(hosts_and_names_that_would_change_a_url_are_refused),
 	};
 
