@@ -513,7 +513,7 @@ static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 		fe->store_error = r;
 	if (r <= 0) /* else another fetch brought it while we proved it */
 		count_fetched(f, fe->blob, u->data_len);
-	bs_origin_right(fe->origin, unit);
+	bs_origin_right(fe->origin, unit, fe->source);
 	bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 	return true;
 }

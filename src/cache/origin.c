@@ -21,6 +21,7 @@ struct bs_origin {
 	pthread_mutex_t lock; /* guards repos and wrong */
 	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
 	size_t n_repos;
+	_Atomic uint32_t worked; /* a bit for each of repos */
 	struct bs_map wrong;
 	atomic_uint n_wrong;  /* most reads need no more than to see 0 */
 	_Atomic size_t start; /* turn of the source that worked last */
@@ -91,6 +92,22 @@ static bool has(const struct bs_origin *o, const struct bs_repo *r)
 	return false;
 }
 
+_Static_assert(BS_ORIGIN_SOURCES_MAX <= 32, "a bit for each source");
+
+/* Lock held: where a new one goes. */
+static size_t room(const struct bs_origin *o)
+{
+	size_t i = o->n_repos;
+
+	if (i < BS_ORIGIN_SOURCES_MAX)
+		return i;
+	while (i > 0) {
+		if (!(o->worked & 1u << --i))
+			return i;
+	}
+	return o->n_repos - 1;
+}
+
 void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -98,9 +115,12 @@ void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n)
 
 		(void)pthread_mutex_lock(&o->lock);
 		if (!has(o, repos[i])) {
-			if (o->n_repos == BS_ORIGIN_SOURCES_MAX)
-				dropped = o->repos[--o->n_repos];
-			o->repos[o->n_repos++] = bs_repo_ref(repos[i]);
+			size_t at = room(o);
+
+			dropped = o->repos[at];
+			o->repos[at] = bs_repo_ref(repos[i]);
+			o->worked &= ~(1u << at);
+			o->n_repos = BS_MAX(o->n_repos, at + 1);
 			forget_wrong(o);
 		}
 		(void)pthread_mutex_unlock(&o->lock);
@@ -151,10 +171,23 @@ void bs_origin_wrong(struct bs_origin *o, uint32_t unit, uint64_t wait_ns)
 	(void)pthread_mutex_unlock(&o->lock);
 }
 
-void bs_origin_right(struct bs_origin *o, uint32_t unit)
+/* A source that is added at this moment shifts the turns: the bit is then another's once. */
+static void note_worked(struct bs_origin *o, size_t source)
+{
+	size_t n;
+
+	(void)pthread_mutex_lock(&o->lock);
+	n = o->n_repos;
+	if (n > 0)
+		o->worked |= 1u << source % n;
+	(void)pthread_mutex_unlock(&o->lock);
+}
+
+void bs_origin_right(struct bs_origin *o, uint32_t unit, size_t source)
 {
 	struct wrong_unit *w;
 
+	note_worked(o, source);
 	if (atomic_load_explicit(&o->n_wrong, memory_order_relaxed) == 0)
 		return;
 	(void)pthread_mutex_lock(&o->lock);

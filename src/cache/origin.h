@@ -29,7 +29,8 @@ const struct bs_digest *bs_origin_data(const struct bs_origin *o);
 
 /*
  * Adds those that are not there yet, behind the others, with references of its own; when
- * there are BS_ORIGIN_SOURCES_MAX, the last one makes room.
+ * there are BS_ORIGIN_SOURCES_MAX, the last one that never gave a right unit makes room,
+ * or the last.
  */
 void bs_origin_add(struct bs_origin *o, struct bs_repo *const *repos, size_t n);
 
@@ -44,12 +45,12 @@ void bs_origin_failed(struct bs_origin *o, size_t i);
  * Units that every source gives wrong. To ask for one again and again would fetch it in
  * vain for each page that is read of it: bs_origin_is_wrong says so for wait_ns, twice as
  * long each next time (BS_ORIGIN_WRONG_GROWTH at most), until it came right or a new
- * source was added.
+ * source was added. bs_origin_right: it came right from the one whose turn was source.
  */
 #define BS_ORIGIN_WRONG_MAX 4096u /* remembered; those beyond are asked for each time */
 #define BS_ORIGIN_WRONG_GROWTH 32u
 void bs_origin_wrong(struct bs_origin *o, uint32_t unit, uint64_t wait_ns);
-void bs_origin_right(struct bs_origin *o, uint32_t unit);
+void bs_origin_right(struct bs_origin *o, uint32_t unit, size_t source);
 bool bs_origin_is_wrong(struct bs_origin *o, uint32_t unit);
 
 /*

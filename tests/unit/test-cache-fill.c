@@ -337,6 +337,41 @@ static void a_dead_first_source_is_asked_once(void **state)
 	assert_int_equal(fakes[0].n_reads, 1);
 }
 
+static void what_gave_right_bytes_makes_no_room(void **state)
+{
+	struct fake many[2 * BS_ORIGIN_SOURCES_MAX];
+	char names[BS_ARRAY_LEN(many)][8];
+	struct bs_origin *o = bs_origin_new(bs_origin_data(origin));
+	size_t n;
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(many); i++) {
+		struct bs_repo *repo = &many[i].repo;
+
+		(void)snprintf(names[i], sizeof(names[i]), "%zu", i);
+		many[i] = (struct fake){ .repo = { &fake_ops, 1, names[i] } };
+		bs_origin_add(o, &repo, 1);
+		bs_origin_add(o, &repo, 1);
+		if (i == 0 || i == BS_ORIGIN_SOURCES_MAX - 1)
+			bs_origin_right(o, 0, i);
+	}
+	/* all but two were the last that gave nothing, in turn */
+	for (size_t i = 0; i < BS_ORIGIN_SOURCES_MAX; i++) {
+		struct bs_repo *repo = bs_origin_pick(o, i, &n);
+		size_t want = i == BS_ORIGIN_SOURCES_MAX - 2 ? BS_ARRAY_LEN(many) - 1 : i;
+
+		assert_int_equal(n, BS_ORIGIN_SOURCES_MAX);
+		assert_string_equal(repo->name, names[want]);
+		(void)bs_repo_unref(repo);
+	}
+	/* when each gave some, the last */
+	for (size_t i = 0; i < BS_ORIGIN_SOURCES_MAX; i++)
+		bs_origin_right(o, 0, i);
+	bs_origin_add(o, &(struct bs_repo *){ &many[20].repo }, 1);
+	assert_ptr_equal(bs_origin_pick(o, BS_ORIGIN_SOURCES_MAX - 1, &n), &many[20].repo);
+	(void)bs_repo_unref(&many[20].repo);
+	(void)bs_origin_unref(o);
+}
+
 static void a_new_start_takes_no_source_away(void **state)
 {
 	/* static: the origin has it until the end */
@@ -458,7 +493,7 @@ static void no_more_is_remembered_than_there_is_room_for(void **state)
 	assert_true(bs_origin_is_wrong(origin, BS_ORIGIN_WRONG_MAX - 1));
 	assert_false(bs_origin_is_wrong(origin, BS_ORIGIN_WRONG_MAX));
 	for (uint32_t i = 0; i < 2 * BS_ORIGIN_WRONG_MAX; i++)
-		bs_origin_right(origin, i);
+		bs_origin_right(origin, i, 0);
 	assert_false(bs_origin_is_wrong(origin, 0));
 }
 
@@ -662,6 +697,7 @@ int main(void)
 		CASE(readers_share_and_never_see_a_fault),
 		CASE(all_sources_gone_and_back),
 		CASE(a_dead_first_source_is_asked_once),
+		CASE(what_gave_right_bytes_makes_no_room),
 		CASE(a_new_start_takes_no_source_away),
 		CASE(a_full_disk_ends_a_completion),
 		cmocka_unit_test_setup_teardown(a_deadline_ends_a_read_and_the_next_one_heals,
