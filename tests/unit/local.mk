@@ -77,6 +77,11 @@ UNIT_TESTS += %D%/test-image-artifact
 tests_unit_test_image_artifact_SOURCES = %D%/test-image-artifact.c %D%/unit.h
 tests_unit_test_image_artifact_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-image-convert
+tests_unit_test_image_convert_SOURCES = %D%/test-image-convert.c %D%/tarbuild.c %D%/tarbuild.h %D%/unit.h
+tests_unit_test_image_convert_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/unit
+tests_unit_test_image_convert_LDADD = $(IMAGE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-image-erofs
 tests_unit_test_image_erofs_SOURCES = %D%/test-image-erofs.c tests/lib/erofstree.c %D%/unit.h
 tests_unit_test_image_erofs_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/lib

@@ -339,7 +339,7 @@ static void a_dead_first_source_is_asked_once(void **state)
 
 static void what_gave_right_bytes_makes_no_room(void **state)
 {
-	struct fake many[2 * BS_ORIGIN_SOURCES_MAX];
+	struct fake many[2 * BS_ORIGIN_SOURCES_MAX] = { 0 };
 	char names[BS_ARRAY_LEN(many)][8];
 	struct bs_origin *o = bs_origin_new(bs_origin_data(origin));
 	size_t n;
