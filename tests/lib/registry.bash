@@ -8,6 +8,7 @@
 # registry_start NAME [OPTION...]: start a registry. Sets REGISTRY to HOST:PORT
 # and REGISTRY_DIR to where it keeps its data. Options:
 #   --netns NS           inside that namespace (of netns_create), at NETNS_IP
+#   --host ADDRESS       another address of this side, such as NETNS_HOST_IP
 #   --data DIR           data directory (default: below the test's root)
 #   --htpasswd USER:PW   basic auth
 #   --token              bearer tokens; start the token server first
@@ -19,6 +20,7 @@ registry_start() {
 	shift
 	while [ $# -gt 0 ]; do
 		case $1 in
+		--host) host=$2; shift ;;
 		--netns) host=$NETNS_IP prefix=$(netns_prefix "$2") port=${port:-5000}; shift ;;
 		--data) data=$2; shift ;;
 		--htpasswd) auth=$(registry_htpasswd "$name" "$2"); shift ;;
@@ -30,7 +32,7 @@ registry_start() {
 		shift
 	done
 	bst_require docker-registry curl || return 1
-	port=${port:-$(bst_free_port)}
+	port=${port:-$(bst_free_port "$host")}
 	mkdir -p "$data"
 	cat >"$conf" <<-EOF
 		version: 0.1
