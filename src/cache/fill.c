@@ -621,20 +621,29 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 }
 
 /* The next job, demand first; NULL: none. Lock held. */
-static struct job *take_job(struct bs_fill *f, bool *ret_background)
+/* How many may run what is not demand: proving and unpacking must leave somebody for readers. */
+static bool may_take(const struct bs_fill *f, enum bs_lane lane)
+{
+	unsigned int background = f->n_taken[BS_LANE_BACKGROUND];
+	unsigned int others = f->n_taken[BS_LANE_HOT] + background;
+
+	if (lane == BS_LANE_DEMAND || others == 0)
+		return true;
+	return others + 1 < f->o.n_unpackers &&
+	       (lane == BS_LANE_HOT || background == 0 || background + 2 < f->o.n_unpackers);
+}
+
+static struct job *take_job(struct bs_fill *f, enum bs_lane *ret_lane)
 {
 	for (int lane = 0; lane < BS_LANE_MAX; lane++) {
 		struct bs_list *first = f->queue[lane].next;
 
 		if (bs_list_empty(&f->queue[lane]))
 			continue;
-		/* proving and syncing whole images must leave somebody for readers */
-		if (lane == BS_LANE_BACKGROUND && f->n_background > 0 &&
-		    f->n_background + 1 >= f->o.n_unpackers)
+		if (!may_take(f, (enum bs_lane)lane))
 			continue;
-		if (lane == BS_LANE_BACKGROUND)
-			f->n_background++;
-		*ret_background = lane == BS_LANE_BACKGROUND;
+		f->n_taken[lane]++;
+		*ret_lane = (enum bs_lane)lane;
 		bs_list_remove(first);
 		return bs_list_entry(first, struct job, queued);
 	}
@@ -649,19 +658,18 @@ static void *unpacker_main(void *arg)
 	(void)pthread_mutex_lock(&f->lock);
 	while (un.scratch && un.bytes) {
 		struct job *j = NULL;
-		bool background = false;
+		enum bs_lane lane = BS_LANE_DEMAND;
 
-		while (!f->stop && !(j = take_job(f, &background)))
+		while (!f->stop && !(j = take_job(f, &lane)))
 			(void)pthread_cond_wait(&f->work, &f->lock);
 		if (f->stop)
 			break;
 		(void)pthread_mutex_unlock(&f->lock);
 		j->run(j, &un); /* j may be gone now */
 		(void)pthread_mutex_lock(&f->lock);
-		if (background) {
-			f->n_background--;
+		f->n_taken[lane]--;
+		if (lane != BS_LANE_DEMAND)
 			(void)pthread_cond_signal(&f->work);
-		}
 	}
 	(void)pthread_mutex_unlock(&f->lock);
 	if (un.scratch)

@@ -98,8 +98,8 @@ struct bs_fill {
 	struct bs_list streams;		   /* of stream.c */
 	pthread_t *unpackers;
 	unsigned int n_started;
-	_Atomic unsigned int n_ahead; /* ranges of ahead.c on their way; grows under lock */
-	unsigned int n_background;    /* jobs of that lane that run now */
+	_Atomic unsigned int n_ahead;	   /* ranges of ahead.c on their way; grows under lock */
+	unsigned int n_taken[BS_LANE_MAX]; /* jobs of that lane that run now */
 	bool stop;
 	struct {
 		_Atomic uint64_t reads, read_bytes, hits, misses, joined, fetched_units,

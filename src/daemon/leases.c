@@ -91,16 +91,21 @@ void leases_release(struct super *s, const char *container)
 		(void)unlinkat(s->leases_fd, container, 0);
 }
 
-/* Since the file was written; a clock that was set in between makes it young, not old. */
+/*
+ * Since the file was written. A clock that was set in between makes it young, not old: back,
+ * or forward by more than the machine runs.
+ */
 static uint64_t age_of(struct super *s, const char *name)
 {
 	struct timespec now;
 	struct stat st;
+	uint64_t age;
 
 	if (fstatat(s->leases_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    clock_gettime(CLOCK_REALTIME, &now) < 0 || now.tv_sec <= st.st_mtim.tv_sec)
 		return 0;
-	return (uint64_t)(now.tv_sec - st.st_mtim.tv_sec) * BS_NS_PER_S;
+	age = (uint64_t)(now.tv_sec - st.st_mtim.tv_sec);
+	return age > bs_clock_ns() / BS_NS_PER_S ? 0 : age * BS_NS_PER_S;
 }
 
 void leases_read(struct super *s)

@@ -586,7 +586,7 @@ static int start_fill(struct worker *w, struct bs_error *err)
 		.stall_timeout_ns = w->conf->stall_timeout_ns,
 	};
 	struct bs_fill_options fo = {
-		.n_unpackers = 2,
+		.n_unpackers = 3, /* one is always for readers */
 		.read_wait_ns = w->conf->read_wait_ns,
 		.ahead = true,
 		.scratch_new = bs_images_scratch_new,

@@ -9,9 +9,9 @@
  * R = N/4 (at least 1) kept for demand:
  *   demand   while fewer than N of its own run at the host: others are not in its way
  *   hot      while fewer than N at all run at the host
- *   background while fewer than N at all and N - R that are not demand run at the host,
- *            fewer than background_parallel of its own run in all, and its budget of bytes is
- *            not overdrawn
+ *   background while none of hot, fewer than N at all and N - R that are not demand run at
+ *            the host, fewer than background_parallel of its own run in all, and its budget
+ *            of bytes is not overdrawn
  * libcurl itself has no limits set, so nothing ever waits in a queue that knows no lanes.
  *
  * A second thread runs what may block: asking for credentials.
@@ -41,7 +41,7 @@
 
 struct host {
 	char *origin;
-	unsigned int running, others;
+	unsigned int running, hot, others; /* others: hot and background */
 	struct bs_pace_host pace;
 };
 
@@ -228,8 +228,9 @@ static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_
 		return host->running - host->others < n;
 	if (host->running >= n)
 		return false;
-	return lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
-				       host->others < others && l->budget >= 0);
+	return lane == BS_LANE_HOT ||
+	       (host->hot == 0 && l->n_background < l->o.background_parallel &&
+		host->others < others && l->budget >= 0);
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
@@ -327,6 +328,7 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		tell_host(h, bs_clock_ns());
 		l->n_running--;
 		host->others -= h->lane != BS_LANE_DEMAND;
+		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
 		put_host(l, host);
 		h->host = NULL;
@@ -353,6 +355,7 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 		bs_pace_host_begin(&host->pace, bs_clock_ns());
 	l->n_running++;
 	host->others += h->lane != BS_LANE_DEMAND;
+	host->hot += h->lane == BS_LANE_HOT;
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);

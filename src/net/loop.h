@@ -7,7 +7,8 @@
  *
  * Lanes: a demand request waits only for other demand requests, connections_per_host of
  * which run at once; the others start while fewer than that run at all, so for a moment
- * there may be more. An optional rate limits the background lane.
+ * there may be more. Background waits while hot runs at the host. An optional rate limits
+ * the background lane.
  */
 #ifndef BS_NET_LOOP_H
 #define BS_NET_LOOP_H

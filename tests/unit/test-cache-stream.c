@@ -17,6 +17,7 @@
 #include "net/loop.h"
 #include "net/repo.h"
 
+#define UNPACKERS 2
 #define SEGMENTS 40u
 #define SEGMENT_BLOCKS 8u
 
@@ -57,11 +58,19 @@ static void segment_content(uint64_t off, uint8_t *buf, size_t len)
 	}
 }
 
+static int hold_decode, n_decoding, n_decoding_max; /* atomic */
+
 static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, void *out)
 {
 	static const size_t len = SEGMENT_BLOCKS * MODEL_BLOCK;
 	bs_autofree uint8_t *right = malloc(len);
+	int n = __atomic_add_fetch(&n_decoding, 1, __ATOMIC_ACQ_REL);
 
+	if (n > __atomic_load_n(&n_decoding_max, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&n_decoding_max, n, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&hold_decode, __ATOMIC_ACQUIRE))
+		usleep(500);
+	__atomic_sub_fetch(&n_decoding, 1, __ATOMIC_ACQ_REL);
 	segment_content((uint64_t)i * len, right, len);
 	for (size_t k = 0; k < len; k++)
 		((uint8_t *)out)[k] = (uint8_t) ~((const uint8_t *)data)[k];
@@ -175,7 +184,7 @@ static void *scratch_new(void)
 static int set_up(void **state)
 {
 	const struct bs_loop_options lo = { 0 };
-	struct bs_fill_options fo = { .n_unpackers = 2,
+	struct bs_fill_options fo = { .n_unpackers = UNPACKERS,
 				      .read_wait_ns = 20 * BS_NS_PER_S,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free };
@@ -188,7 +197,7 @@ static int set_up(void **state)
 	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	fake = (struct fake){ .repo = { &fake_ops, 1000, name }, .lie_at = -1 };
 	memset(landed, 0, sizeof(landed));
-	ended = 0;
+	ended = hold_decode = n_decoding = n_decoding_max = 0;
 	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
 	fo.loop = loop;
 	assert_int_equal(bs_fill_new(&fo, &fill, NULL), 0);
@@ -391,6 +400,28 @@ static void a_frame_that_is_quicker_answers_all(void **state)
 	assert_int_equal(result.error, 0);
 }
 
+static void a_reader_waits_for_no_unpacking_of_a_stream(void **state)
+{
+	struct waiting w;
+	bool done;
+
+	__atomic_store_n(&hold_decode, 1, __ATOMIC_RELEASE);
+	start_stream();
+	for (int i = 0; i < 20000 && !__atomic_load_n(&n_decoding, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	usleep(50000); /* all that may unpack does */
+	read_start(&w, at(0, 1) + 2 * MODEL_BLOCK, MODEL_BLOCK);
+	for (int i = 0; i < 5000 && !is_done(&w); i++)
+		usleep(1000);
+	done = is_done(&w);
+	__atomic_store_n(&hold_decode, 0, __ATOMIC_RELEASE);
+	read_end(&w);
+	assert_true(done);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(n_decoding_max, UNPACKERS - 1);
+}
+
 static void faults_are_tried_again(void **state)
 {
 	struct waiting w;
@@ -494,6 +525,7 @@ int main(void)
 		STREAM_TEST(what_is_there_is_not_streamed_again),
 		STREAM_TEST(readers_wait_for_what_comes_and_overtake_what_does_not),
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
+		STREAM_TEST(a_reader_waits_for_no_unpacking_of_a_stream),
 		STREAM_TEST(faults_are_tried_again),
 		STREAM_TEST(a_dead_source_ends_the_stream_and_readers_go_on),
 		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),

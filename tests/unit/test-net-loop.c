@@ -193,6 +193,34 @@ static void a_stall_ends_each_and_demand_goes_first(void **state)
 	assert_true(s.demand_waited > 0);
 }
 
+/* While hot ranges run, those of the background wait. */
+static void the_background_gives_way_to_a_stream(void **state)
+{
+	struct bs_loop_options o = { .stall_timeout_ns = 200 * BS_NS_PER_MS,
+				     .connections_per_host = 64,
+				     .background_parallel = 64 };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct bs_range ranges[N_RANGES];
+	struct board b = BOARD_INIT;
+	char host[64], buf[1];
+	bs_autofd int fd = silent_server(host, sizeof(host));
+	uint64_t last_hot_ns = 0;
+	int n_before = 0;
+
+	assert_int_equal(bs_loop_new(&o, &l, NULL), 0);
+	start_ranges(l, host, &b, ranges, buf);
+	await(&b, N_RANGES);
+	for (int i = 0; i < N_RANGES; i++) {
+		if (b.order[i] % BS_LANE_MAX == BS_LANE_HOT)
+			last_hot_ns = b.at_ns[i];
+	}
+	/* each takes the stall's time: who ends sooner began when hot ran, or before it */
+	for (int i = 0; i < N_RANGES; i++)
+		n_before += b.order[i] % BS_LANE_MAX == BS_LANE_BACKGROUND &&
+			    b.at_ns[i] < last_hot_ns + o.stall_timeout_ns;
+	assert_true(n_before <= 2);
+}
+
 struct slow {
 	struct bs_task task;
 	struct bs_loop *l;
@@ -359,6 +387,7 @@ int main(void)
 		UNIT_TEST(the_end_calls_timers_that_are_not_due),
 		UNIT_TEST(the_end_cancels_what_runs_and_what_waits),
 		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
+		UNIT_TEST(the_background_gives_way_to_a_stream),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
 		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
 		UNIT_TEST(a_server_cannot_lead_to_a_link_local_address),
