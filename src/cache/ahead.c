@@ -8,12 +8,25 @@
  * source carries in a round trip (bs_origin_ahead), and for half as many before it:
  * programs and libraries are mapped and touched backwards too. When a few such ranges
  * are on their way, or all that is near is there, nothing happens.
+ *
+ * Who reads on and on in sequence, a scan, will want more than that, and knows no way
+ * back: ahead of it as much is asked for as it has gone through, in large ranges side by
+ * side, since one connection seldom carries what the link does.
  */
 #include "config.h"
 
+#include "base/clock.h"
 #include "cache/fillpriv.h"
 
-#define RANGES 2u /* of all blobs, on their way */
+#define RANGES 2u /* around reads, of all blobs, on their way */
+
+/* A unit is 128 KiB, but at the end of what belongs together. */
+#define SCAN_UNITS 4u		    /* in sequence: then it is a scan */
+#define SCAN_SLACK 4u		    /* units that a read of it may be off */
+#define SCAN_WINDOW_UNITS 128u	    /* 16 MiB ahead at most */
+#define SCAN_RANGES 8u		    /* of all scans, on their way: as many as connections */
+#define SCAN_RANGE_BYTES (1u << 20) /* of data */
+#define SCAN_IDLE_NS (5 * BS_NS_PER_S)
 
 /* A unit that nobody has or fetches. Lock held. */
 static bool is_wanted(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t unit)
@@ -55,9 +68,29 @@ static uint32_t find_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin 
 	return n;
 }
 
-/* Sets up the range and the flights that readers may join; NULL: it is not to be. */
-static struct fetch *next_fetch(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
-				int64_t from, int step, uint64_t bytes)
+/* Sets up the range and the flights that readers may join; NULL: it is not to be. Lock held. */
+static struct fetch *fetch_of(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+			      uint32_t first, uint32_t n, _Atomic unsigned int *count)
+{
+	struct fetch *fe = bs_fill_fetch_new(f, b, o, first, n, BS_LANE_HOT);
+
+	if (!fe)
+		return NULL;
+	fe->ahead = count;
+	(*count)++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct flight *fl = bs_fill_flight(f, b, first + i, true);
+
+		if (fl)
+			fl->by = fe;
+	}
+	return fe;
+}
+
+/* --- around a read ---------------------------------------------------------------------------- */
+
+static void fetch_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, int64_t from,
+		      int step, uint64_t bytes)
 {
 	struct fetch *fe = NULL;
 	uint32_t first, n = 0;
@@ -66,48 +99,121 @@ static struct fetch *next_fetch(struct bs_fill *f, struct bs_blob *b, struct bs_
 	if (f->n_ahead < RANGES && !bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
 		n = find_run(f, b, o, from, step, bytes, &first);
 	if (n > 0)
-		fe = bs_fill_fetch_new(f, b, o, first, n, BS_LANE_HOT);
-	if (fe) {
-		fe->ahead = true;
-		f->n_ahead++;
-	}
-	for (uint32_t i = 0; fe && i < n; i++) {
-		struct flight *fl = bs_fill_flight(f, b, first + i, true);
-
-		if (fl)
-			fl->by = fe;
-	}
+		fe = fetch_of(f, b, o, first, n, &f->n_ahead);
 	(void)pthread_mutex_unlock(&f->lock);
-	return fe;
-}
-
-static void fetch_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, int64_t from,
-		      int step, uint64_t bytes)
-{
-	struct fetch *fe = next_fetch(f, b, o, from, step, bytes);
-
 	if (fe)
 		bs_fill_submit(fe);
+}
+
+static void fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
+			 uint32_t last)
+{
+	uint32_t bytes = bs_origin_ahead(o);
+
+	if (atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
+		return;
+	fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
+	fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
+}
+
+/* --- ahead of who reads in sequence ----------------------------------------------------------- */
+
+/* The place of one that is new: a free one, else the oldest that is no scan yet, else the oldest. */
+static struct scan *scan_place(struct bs_fill *f, uint64_t now)
+{
+	struct scan *oldest = &f->scans[0];
+	bool oldest_is_scan = true;
+
+	for (uint32_t i = 0; i < SCANS; i++) {
+		struct scan *s = &f->scans[i];
+		bool is_scan = s->run >= SCAN_UNITS && now - s->used_ns < SCAN_IDLE_NS;
+
+		if (i > 0 && (is_scan != oldest_is_scan ? is_scan : s->used_ns > oldest->used_ns))
+			continue;
+		oldest = s;
+		oldest_is_scan = is_scan;
+	}
+	return oldest;
+}
+
+/*
+ * Takes note of a read; the scan that it is part of, or NULL. The kernel has some windows
+ * under way at once, so reads come a little out of order. Lock held.
+ */
+static struct scan *note_read(struct bs_fill *f, const struct bs_blob *b, uint32_t first,
+			      uint32_t last)
+{
+	uint64_t now = bs_clock_ns();
+	struct scan *s;
+
+	for (uint32_t i = 0; i < SCANS; i++) {
+		s = &f->scans[i];
+		if (s->blob != b || first > s->next + SCAN_SLACK || last + 1 + SCAN_SLACK < s->next)
+			continue;
+		if (last + 1 > s->next) {
+			s->run += last + 1 - s->next;
+			s->next = last + 1;
+		}
+		s->used_ns = now;
+		return s->run >= SCAN_UNITS ? s : NULL;
+	}
+	s = scan_place(f, now);
+	*s = (struct scan){ .blob = b, .next = last + 1, .asked = last + 1, .used_ns = now };
+	return NULL;
+}
+
+/*
+ * The next range ahead of a scan: within a window that is as long as what it has gone
+ * through, a quarter of that at once, so that several are on their way; NULL: none. Lock held.
+ */
+static struct fetch *next_of_scan(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+				  struct scan *s)
+{
+	uint32_t n_units = bs_blob_geometry(b)->n_units;
+	uint32_t window = BS_MIN(s->run, SCAN_WINDOW_UNITS), length = BS_MAX(window / 4, 1u);
+	uint32_t end = s->next + BS_MIN(window, n_units - s->next), first, n;
+
+	s->asked = BS_MAX(s->asked, s->next);
+	while (f->n_scan < SCAN_RANGES && s->asked < end) {
+		/* nothing short, but at the end */
+		if (end - s->asked < length && end < n_units)
+			return NULL;
+		n = BS_MIN(find_run(f, b, o, s->asked, 1, SCAN_RANGE_BYTES, &first), length);
+		s->asked = n ? first + n : s->asked + BS_MIN(length, n_units - s->asked);
+		if (n > 0)
+			return fetch_of(f, b, o, first, n, &f->n_scan);
+	}
+	return NULL;
 }
 
 void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
 		   uint32_t last)
 {
-	uint32_t bytes = bs_origin_ahead(o);
+	struct fetch *fe[SCAN_RANGES];
+	struct scan *s = NULL;
+	uint32_t n = 0;
 
-	/* without the lock: most reads end here */
-	if (bs_blob_n_present(b) == bs_blob_geometry(b)->n_units ||
-	    atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
+	/* without the lock: what is complete is read most */
+	if (bs_blob_n_present(b) == bs_blob_geometry(b)->n_units)
 		return;
-	fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
-	fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
+	(void)pthread_mutex_lock(&f->lock);
+	if (!bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
+		s = note_read(f, b, first, last);
+	while (s && n < SCAN_RANGES && (fe[n] = next_of_scan(f, b, o, s)))
+		n++;
+	(void)pthread_mutex_unlock(&f->lock);
+	for (uint32_t i = 0; i < n; i++)
+		bs_fill_submit(fe[i]);
+	if (!s)
+		fetch_around(f, b, o, first, last);
 }
 
 void bs_fill_ahead_learn(const struct fetch *fe)
 {
 	const struct bs_range *rg = &fe->range;
 
-	if (rg->answered_ns)
+	/* those of a scan share the link among themselves */
+	if (rg->answered_ns && fe->ahead != &fe->fill->n_scan)
 		bs_origin_learn(fe->origin, rg->len, rg->answered_ns - rg->started_ns,
 				rg->ended_ns - rg->answered_ns);
 }

@@ -37,7 +37,7 @@ struct fetch *bs_fill_fetch_free(struct fetch *fe)
 	if (!fe)
 		return NULL;
 	if (fe->ahead)
-		atomic_fetch_sub(&fe->fill->n_ahead, 1);
+		atomic_fetch_sub(fe->ahead, 1);
 	(void)bs_origin_unref(fe->origin);
 	free(fe->range.buf);
 	free(fe);

@@ -65,9 +65,9 @@ struct fetch {
 	size_t source;	    /* index of the one to ask */
 	unsigned int tried; /* sources asked since the last pause */
 	unsigned int rounds, bad_rounds;
-	bool only_bad; /* no source of this round failed otherwise */
-	bool local;    /* copied from other, unit other_unit */
-	bool ahead;    /* one of fill.n_ahead */
+	bool only_bad;		     /* no source of this round failed otherwise */
+	bool local;		     /* copied from other, unit other_unit */
+	_Atomic unsigned int *ahead; /* the count that it is one of: n_ahead, n_scan; or NULL */
 	struct bs_blob *other;
 	uint32_t other_unit;
 	int store_error; /* the disk did not take a unit of it */
@@ -89,6 +89,16 @@ struct completion {
 	void *cookie;
 };
 
+/* Somebody who reads a blob from front to back, see ahead.c. */
+struct scan {
+	const struct bs_blob *blob; /* compared only */
+	uint32_t next;		    /* unit that it reads next */
+	uint32_t asked;		    /* unit behind what was asked for ahead of it */
+	uint32_t run;		    /* units it has gone through */
+	uint64_t used_ns;
+};
+#define SCANS 16u
+
 struct bs_fill {
 	struct bs_fill_options o;
 	pthread_mutex_t lock; /* flights, queue, completions, stop */
@@ -98,7 +108,9 @@ struct bs_fill {
 	struct bs_list streams;		   /* of stream.c */
 	pthread_t *unpackers;
 	unsigned int n_started;
-	_Atomic unsigned int n_ahead;	   /* ranges of ahead.c on their way; grows under lock */
+	/* ranges of ahead.c on their way, around reads and ahead of scans; they grow under lock */
+	_Atomic unsigned int n_ahead, n_scan;
+	struct scan scans[SCANS];
 	unsigned int n_taken[BS_LANE_MAX]; /* jobs of that lane that run now */
 	bool stop;
 	struct {

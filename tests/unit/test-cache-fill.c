@@ -661,6 +661,58 @@ static void what_lies_around_a_read_is_fetched_too(void **state)
 	assert_int_equal(stats().failed_reads, 0);
 }
 
+static uint32_t n_present_of(uint32_t from, uint32_t n)
+{
+	uint32_t present = 0;
+
+	for (uint32_t i = from; i < from + n; i++)
+		present += bs_blob_has(blob, i);
+	return present;
+}
+
+static void read_unit(uint32_t unit)
+{
+	assert_int_equal(read_and_check(model.units[unit].blob_off, model.units[unit].blob_len), 0);
+}
+
+static void wait_present_of(uint32_t from, uint32_t n)
+{
+	for (int i = 0; i < 5000 && n_present_of(from, n) < n; i++)
+		usleep(1000);
+	assert_int_equal(n_present_of(from, n), n);
+}
+
+static void a_scan_is_run_ahead_of_by_what_it_went_through(void **state)
+{
+	const uint32_t from = 20;
+
+	for (uint32_t i = 0; i < 16; i++)
+		read_unit(from + i);
+	/* windows are filled by quarters, so some of the last may not have been asked for yet */
+	wait_present_of(from + 16, 12);
+	wait_quiet();
+	/* nor was more, but for what lies around the first reads */
+	assert_true(n_present_of(0, MODEL_UNITS) <= 32 + 8);
+	for (uint32_t i = 16; from + i < MODEL_UNITS; i++)
+		read_unit(from + i);
+	wait_quiet();
+	/* everything once, in few ranges */
+	assert_int_equal(stats().fetched_units, n_present_of(0, MODEL_UNITS));
+	assert_true(fakes[0].n_reads + fakes[1].n_reads < 60);
+}
+
+static void two_scans_and_one_who_reads_at_random(void **state)
+{
+	for (uint32_t i = 0; i < 60; i++) {
+		read_unit(i);
+		read_unit(80 + (i ^ 1)); /* a little out of order */
+		read_unit(150 + i * 7 % 40);
+	}
+	/* of 160 units: a request each if nothing knew a scan */
+	assert_true(fakes[0].n_reads + fakes[1].n_reads < 125);
+	assert_int_equal(stats().failed_reads, 0);
+}
+
 static void ahead_of_readers_faults_do_no_harm(void **state)
 {
 	fakes[0].fail = -EBADMSG;
@@ -715,6 +767,10 @@ int main(void)
 		CASE(the_window_is_what_a_round_trip_carries),
 		cmocka_unit_test_setup_teardown(what_lies_around_a_read_is_fetched_too,
 						set_up_ahead, tear_down),
+		cmocka_unit_test_setup_teardown(a_scan_is_run_ahead_of_by_what_it_went_through,
+						set_up_ahead, tear_down),
+		cmocka_unit_test_setup_teardown(two_scans_and_one_who_reads_at_random, set_up_ahead,
+						tear_down),
 		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
 						tear_down),
 	};
