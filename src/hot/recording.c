@@ -196,6 +196,7 @@ int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_
 		      struct bs_recording **ret, struct bs_error *err)
 {
 	bs_auto(recording) struct bs_recording *r = calloc(1, sizeof(*r));
+	bool going;
 	int rc;
 
 	if (!r)
@@ -210,7 +211,12 @@ int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_
 		return bs_fail_errno(err, -errno, "recording '%s'", name);
 	if (!r->seen)
 		return bs_fail(err, -ENOMEM, "recording: out of memory");
-	if (!go_on(r)) {
+	going = go_on(r);
+	if (!going && window_ns == 0) {
+		(void)unlinkat(dirfd, name, 0);
+		return bs_fail(err, -ENODATA, "recording '%s': nothing to go on with", name);
+	}
+	if (!going) {
 		r->start_ns = bs_clock_ns();
 		r->window_ns = window_ns;
 		r->n_events = 0;

@@ -27,7 +27,8 @@ struct bs_recording;
 
 /*
  * Opens or makes name in dirfd. A file that is there is gone on with when it is of this
- * blob (its window may be over), else begun anew.
+ * blob (its window may be over), else begun anew. window_ns 0: only one that is there; what
+ * cannot be gone on with is removed, -ENODATA.
  */
 int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_t window_ns,
 		      struct bs_recording **ret, struct bs_error *err);

@@ -446,7 +446,7 @@ static void a_source_that_comes_back_is_gone_on_with(void **state)
 	read_start(&w, at(0, 0), MODEL_BLOCK);
 	read_end(&w);
 	usleep(4500000);
-	assert_int_equal(ended, 0);
+	assert_int_equal(__atomic_load_n(&ended, __ATOMIC_ACQUIRE), 0);
 	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
 	wait_ended();
 	assert_int_equal(result.error, 0);
@@ -487,16 +487,16 @@ static void ranges_that_hang_hold_up_nobody(void **state)
 	read_start(&w[0], at(0, 0), MODEL_BLOCK);
 	read_start(&w[1], at(9, 1), 2 * MODEL_BLOCK);
 	usleep(100000);
-	assert_int_equal(fake.n_demand, 0);
+	assert_int_equal(__atomic_load_n(&fake.n_demand, __ATOMIC_RELAXED), 0);
 	read_end(&w[0]);
 	read_end(&w[1]);
 	assert_int_equal(fake.n_demand, 2);
 	for (int i = 0; i < 5000 && n_landed() < SEGMENTS - 16; i++)
 		usleep(1000);
 	assert_int_equal(n_landed(), SEGMENTS - 16);
-	assert_int_equal(ended, 0);
+	assert_int_equal(__atomic_load_n(&ended, __ATOMIC_ACQUIRE), 0);
 	/* they are not asked for twice */
-	n_hot = fake.n_hot;
+	n_hot = __atomic_load_n(&fake.n_hot, __ATOMIC_RELAXED);
 	__atomic_store_n(&fake.hang_below, 0, __ATOMIC_RELEASE);
 	wait_ended();
 	assert_int_equal(result.error, 0);
