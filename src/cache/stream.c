@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cache/fillpriv.h"
+#include "cache/streampriv.h"
 
 #define PARALLEL_FIRST 2u
 #define RANGE_FIRST (256u << 10)
@@ -18,144 +18,12 @@
 #define WINDOW_NS (120 * BS_NS_PER_MS) /* what all ranges together should take */
 #define WAIT_NS (180 * BS_NS_PER_S)    /* without a byte, then it is given up */
 #define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
-#define SOON 4u	      /* segments behind those asked for that are worth waiting for */
 #define LOOK_NS (250 * BS_NS_PER_MS)
 #define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
 #define LATE_MAX 8u	    /* ranges that are late, beside those that may run */
 
-/* LATE: it still comes, but a source failed over it or hangs: nobody waits for that. */
-enum segment_state { SEGMENT_WAITING, SEGMENT_ASKED, SEGMENT_LATE, SEGMENT_LANDED, SEGMENT_LOST };
-
-/* Where an extent's blocks come; sorted by block. */
-struct place {
-	uint32_t block, n_blocks;
-	uint32_t segment;
-};
-
-struct stream {
-	struct bs_list all; /* of fill.streams; guarded by fill.lock, as all that follows */
-	struct bs_fill *fill;
-	struct bs_stream_options o;
-	uint8_t *states;
-	struct place *places;
-	uint32_t n_places;
-	uint32_t next;	       /* segment to ask for */
-	struct bs_list ranges; /* struct stream_range that run */
-	unsigned int running;  /* ranges */
-	unsigned int late;     /* of them: nobody waits for those, nor for their end */
-	unsigned int steppers; /* threads in go_on(), or on their way there */
-	unsigned int parallel;
-	uint64_t moved_ns;  /* when something last came */
-	uint64_t answer_ns; /* the longest that a source took to answer */
-	bool looking;	    /* look() will be called */
-	bool over;	    /* and has nothing to do but to free it */
-	struct job look;
-	uint64_t rate; /* bytes/s that were seen with so many; 0: not yet */
-	uint64_t sample_ns, sample_bytes;
-	struct bs_stream_result result;
-};
-
-/* Neighbouring segments asked for at once. Owned by whoever runs it, as a fetch is. */
-struct stream_range {
-	struct bs_range range;
-	struct job job;
-	struct stream *stream;
-	struct bs_list in_stream; /* of stream.ranges */
-	uint32_t first, n;	  /* segments; first moves on while they are unpacked */
-	uint64_t off;		  /* of the first one when it was asked for */
-	size_t source;
-	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
-	/* guarded by fill.lock */
-	bool asked; /* a source has it */
-	bool late;
-	size_t seen;	    /* bytes, when it was last looked at */
-	uint64_t moved_ns;  /* when it was asked, or more than that came */
-	uint64_t failed_ns; /* when a source last did */
-};
-
 static void range_ended(struct job *j, struct unpacker *un);
 static void go_on(struct stream *st);
-
-static struct bs_stream_segment segment_of(const struct stream *st, uint32_t i)
-{
-	struct bs_stream_segment s;
-
-	st->o.ops->segment(st->o.cookie, i, &s);
-	return s;
-}
-
-/* --- what comes, for readers ------------------------------------------------------------------ */
-
-static int by_block(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	return x->block < y->block ? -1 : x->block > y->block;
-}
-
-static const struct place *place_of(const struct stream *st, uint64_t block)
-{
-	uint32_t low = 0, high = st->n_places;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct place *p = &st->places[mid];
-
-		if (block < p->block)
-			high = mid;
-		else if (block >= (uint64_t)p->block + p->n_blocks)
-			low = mid + 1;
-		else
-			return p;
-	}
-	return NULL;
-}
-
-static bool is_coming(const struct stream *st, uint64_t block)
-{
-	const struct place *p = place_of(st, block);
-
-	if (!p)
-		return false;
-	return st->states[p->segment] == SEGMENT_ASKED ||
-	       (st->states[p->segment] == SEGMENT_WAITING && p->segment < st->next + SOON);
-}
-
-/* Whether the stream brings all that is missing of the blocks first to last, and something is. */
-static bool brings(const struct stream *st, uint64_t first, uint64_t last)
-{
-	bool some = false;
-
-	for (uint64_t at = first; at <= last; at++) {
-		if (bs_blob_has_range(st->o.blob, at * BS_BLOCK_BYTES, BS_BLOCK_BYTES))
-			continue;
-		if (!is_coming(st, at))
-			return false;
-		some = true;
-	}
-	return some;
-}
-
-bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len)
-{
-	bs_list_for_each(it, &f->streams) {
-		const struct stream *st = bs_list_entry(it, struct stream, all);
-
-		if (st->o.blob == b &&
-		    brings(st, off / BS_BLOCK_BYTES, (off + len - 1) / BS_BLOCK_BYTES))
-			return true;
-	}
-	return false;
-}
-
-bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b)
-{
-	bs_list_for_each(it, &f->streams) {
-		if (bs_list_entry(it, struct stream, all)->o.blob == b)
-			return true;
-	}
-	return false;
-}
 
 /* --- ranges ------------------------------------------------------------------------------------- */
 
@@ -232,7 +100,8 @@ static struct stream_range *range_free(struct stream_range *r)
 
 static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_t n)
 {
-	struct bs_stream_segment a = segment_of(st, first), z = segment_of(st, first + n - 1);
+	struct bs_stream_segment a = bs_stream_segment_of(st, first),
+				 z = bs_stream_segment_of(st, first + n - 1);
 	struct stream_range *r = calloc(1, sizeof(*r));
 
 	if (!r)
@@ -257,7 +126,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 
 static bool is_local(const struct stream *st, uint32_t i)
 {
-	struct bs_stream_segment s = segment_of(st, i);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
 
 	for (uint32_t k = 0; k < s.n_extents; k++) {
 		if (!bs_blob_has_range(st->o.blob, (uint64_t)s.extents[k].block * BS_BLOCK_BYTES,
@@ -285,7 +154,7 @@ static struct stream_range *next_range(struct stream *st)
 	uint32_t n = 0;
 
 	while (st->next + n < st->o.n_segments && !is_local(st, st->next + n)) {
-		bytes += segment_of(st, st->next + n).len;
+		bytes += bs_stream_segment_of(st, st->next + n).len;
 		if (n > 0 && bytes > max)
 			break;
 		n++;
@@ -300,10 +169,22 @@ static struct stream_range *next_range(struct stream *st)
 	return r;
 }
 
+/* How many ranges at once: all streams share what one may have, so that none waits in a queue. */
+static unsigned int share(const struct stream *st)
+{
+	unsigned int n = 0, each;
+
+	bs_list_for_each(it, &st->fill->streams)
+		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
+	each = st->o.parallel_max / BS_MAX(n, 1u);
+	each = BS_MAX(each, 1u);
+	return BS_MIN(st->parallel, each);
+}
+
 /* One that hangs must not hold up the others: those are asked for meanwhile. Lock held. */
 static bool has_room(const struct stream *st)
 {
-	return st->running - st->late < st->parallel && st->running < st->o.parallel_max + LATE_MAX;
+	return st->running - st->late < share(st) && st->running < st->o.parallel_max + LATE_MAX;
 }
 
 /* It is over: what may be asked for in its place is. */
@@ -315,6 +196,7 @@ static void end_range(struct stream_range *r)
 	bs_list_remove(&r->in_stream);
 	st->running--;
 	st->late -= r->late;
+	st->doubtful -= r->doubtful;
 	st->steppers++;
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	(void)range_free(r);
@@ -327,7 +209,7 @@ static void end_range(struct stream_range *r)
 static void answer(struct stream *st, uint32_t i)
 {
 	const struct bs_blob_geometry *g = bs_blob_geometry(st->o.blob);
-	struct bs_stream_segment s = segment_of(st, i);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
 	uint32_t last = UINT32_MAX;
 
 	for (uint32_t k = 0; k < s.n_extents; k++) {
@@ -343,6 +225,28 @@ static void answer(struct stream *st, uint32_t i)
 			last = unit;
 		}
 	}
+}
+
+/* Those that wait for what would have come soon go on as demand when nothing comes at all. */
+static void answer_soon(struct stream *st)
+{
+	uint32_t first, last;
+	bool any;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	any = !bs_stream_moves(st);
+	first = st->next;
+	last = BS_MIN(first + STREAM_SOON, st->o.n_segments);
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	for (; any && first < last; first++)
+		answer(st, first);
+}
+
+/* Lock held. */
+static void doubt(struct stream_range *r)
+{
+	r->stream->doubtful += !r->doubtful;
+	r->doubtful = true;
 }
 
 static void settle(struct stream *st, uint32_t i, enum segment_state state)
@@ -362,7 +266,7 @@ static void stop_asking(struct stream *st, int error)
 	if (!st->result.error)
 		st->result.error = error;
 	first = st->next;
-	last = BS_MIN(first + SOON, st->o.n_segments);
+	last = BS_MIN(first + STREAM_SOON, st->o.n_segments);
 	memset(st->states + first, SEGMENT_LOST, st->o.n_segments - first);
 	st->next = st->o.n_segments;
 	(void)pthread_mutex_unlock(&st->fill->lock);
@@ -373,7 +277,7 @@ static void stop_asking(struct stream *st, int error)
 /* Stores a segment's blocks: what the disk says. */
 static int store(struct stream *st, uint32_t i, const uint8_t *blocks)
 {
-	struct bs_stream_segment s = segment_of(st, i);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
 	int r = 0;
 
 	for (uint32_t k = 0; k < s.n_extents && r >= 0; k++) {
@@ -413,7 +317,7 @@ static void tell_landed(struct stream *st, uint32_t i)
 static bool unpack_segment(struct stream_range *r, struct unpacker *un)
 {
 	struct stream *st = r->stream;
-	struct bs_stream_segment s = segment_of(st, r->first);
+	struct bs_stream_segment s = bs_stream_segment_of(st, r->first);
 	int error = 0;
 
 	if (!un->segment)
@@ -466,7 +370,7 @@ static int end_round(struct stream_range *r, size_t n_sources)
 	(void)pthread_mutex_lock(&st->fill->lock);
 	moved_ns = st->moved_ns;
 	(void)pthread_mutex_unlock(&st->fill->lock);
-	return bs_clock_ns() - moved_ns >= st->o.wait_ns ? -EIO : 0;
+	return bs_clock_ns() >= moved_ns + st->o.wait_ns ? -EIO : 0;
 }
 
 static void try_again(struct stream_range *r)
@@ -488,6 +392,8 @@ static void try_again(struct stream_range *r)
 	/* an own fetch is nearer than the next try, which may be minutes away */
 	for (uint32_t i = 0; !error && r->tried == 1 && i < r->n; i++)
 		settle(st, r->first + i, SEGMENT_LATE);
+	if (r->tried == 1)
+		answer_soon(st);
 	if (!error && r->tried % n_sources == 0) {
 		error = end_round(r, n_sources);
 		pause = bs_fill_pause_ns(r->tried / (unsigned int)n_sources,
@@ -510,15 +416,18 @@ static void range_ended(struct job *j, struct unpacker *un)
 		(void)pthread_mutex_lock(&st->fill->lock);
 		r->asked = false;
 		r->failed_ns = now;
+		doubt(r);
 		(void)pthread_mutex_unlock(&st->fill->lock);
 		try_again(r);
 		return;
 	}
-	if (segment_of(st, r->first).off == r->off) { /* it has just come */
+	if (bs_stream_segment_of(st, r->first).off == r->off) { /* it has just come */
 		(void)pthread_mutex_lock(&st->fill->lock);
 		r->asked = false;
 		r->failed_ns = 0;
 		st->moved_ns = now;
+		st->doubtful -= r->doubtful;
+		r->doubtful = false;
 		if (r->range.answered_ns > r->range.started_ns)
 			st->answer_ns = BS_MAX(st->answer_ns,
 					       r->range.answered_ns - r->range.started_ns);
@@ -550,7 +459,7 @@ static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
 		r->seen = got;
 		r->moved_ns = st->moved_ns = now;
 	}
-	return now - r->moved_ns > BS_MAX(SLOW_NS, 3 * st->answer_ns);
+	return now > r->moved_ns + BS_MAX(SLOW_NS, 3 * st->answer_ns);
 }
 
 /* The segments of a range that has become late; false: there is none more. */
@@ -566,6 +475,7 @@ static bool find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint
 			continue;
 		found = r->late = true;
 		st->late++;
+		doubt(r);
 		*ret_first = r->first;
 		*ret_n = r->n;
 		memset(st->states + r->first, SEGMENT_LATE, r->n);
@@ -598,6 +508,7 @@ static void look_job(struct job *j, struct unpacker *un)
 	while (find_late(st, now, &first, &n)) {
 		for (; n > 0; first++, n--)
 			answer(st, first);
+		answer_soon(st);
 	}
 	look_later(st);
 	go_on(st);
@@ -714,24 +625,6 @@ static void go_on(struct stream *st)
 	end(st);
 }
 
-static int list_places(struct stream *st)
-{
-	size_t cap = 0;
-
-	for (uint32_t i = 0; i < st->o.n_segments; i++) {
-		struct bs_stream_segment s = segment_of(st, i);
-
-		if (bs_grow(&st->places, &cap, (size_t)st->n_places + s.n_extents,
-			    sizeof(*st->places)) < 0)
-			return -ENOMEM;
-		for (uint32_t k = 0; k < s.n_extents; k++)
-			st->places[st->n_places++] = (struct place){ s.extents[k].block,
-								     s.extents[k].n_blocks, i };
-	}
-	qsort(st->places, st->n_places, sizeof(*st->places), by_block);
-	return 0;
-}
-
 int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 {
 	struct stream *st = calloc(1, sizeof(*st));
@@ -749,7 +642,7 @@ int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 	st->look.run = look_job;
 	st->steppers = 1; /* ours */
 	st->states = calloc(o->n_segments, 1);
-	if (!st->states || list_places(st) < 0) {
+	if (!st->states || bs_stream_list_places(st) < 0) {
 		(void)stream_free(st);
 		return -ENOMEM;
 	}

@@ -41,6 +41,7 @@
 #define HOT_WAIT_NS (2 * BS_NS_PER_S)
 #define MOUNT_NS (10 * BS_NS_PER_S)
 #define KEPT_MAX 65536u /* bytes of a start's text */
+#define WORKERS_MAX 4u	/* that one pack may take with it */
 
 /* One start that was asked about. When a pack comes for it, it stays until that has ended. */
 struct hot {
@@ -52,6 +53,7 @@ struct hot {
 	uint64_t until_ns;     /* that it waits; 0: while there is no mount, too */
 	bool streams;	       /* a pack comes, or came to a worker that died */
 	bool comes;	       /* the worker says that it has begun */
+	unsigned int workers;  /* that died while it came */
 	int kept;	       /* its text, -EBADF */
 	char kept_name[sizeof(HOTS_KEPT) + BS_DIGEST_TEXT_LEN];
 };
@@ -431,8 +433,15 @@ void hots_new_worker(struct super *s)
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
 		h->comes = false;
-		if (h->streams && !h->ask.open)
+		if (!h->streams || h->ask.open)
+			continue;
+		if (++h->workers < WORKERS_MAX) {
 			ask(s, h, s->conf->start_wait_ns, false, -EBADF);
+			continue;
+		}
+		bs_log_warning("image %s: %u workers died over its hot pack, which is left",
+			       h->image->digest, h->workers);
+		hot_free(s, h);
 	}
 }
 

@@ -669,6 +669,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 	r = bs_images_new(&io, &w->images, err);
 	if (r < 0)
 		return r;
+	ho.epoch = io.epoch;
 	ho.images = w->images;
 	ho.fill = w->fill;
 	r = bs_hotstart_new(&ho, &w->hot, err);

@@ -128,9 +128,13 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	r->pub.image = image;
 	r->pub.node = node_of(id);
 	r->pub.recorded = true;
+	if (begin && bs_hotstart_is_recording(hs, id))
+		return 0; /* another start of it was first */
+	if (begin)	  /* of one that nobody took up: it is over */
+		(void)unlinkat(bs_cached_dirfd(image), name, 0);
 	if (begin || bs_hot_has_file(image, id, "rec")) {
 		rc = bs_recording_open(bs_cached_dirfd(image), name,
-				       image->blob_bytes / BS_BLOCK_BYTES,
+				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.epoch,
 				       begin ? hs->o.window_ns : 0, &r->recording, err);
 		if (rc < 0 && (begin || rc != -ENODATA))
 			return rc;

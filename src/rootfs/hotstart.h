@@ -56,6 +56,7 @@ struct bs_hotstart_options {
 	struct bs_images *images;
 	struct bs_fill *fill;
 	bs_open_source_fn *open_source;
+	uint64_t epoch; /* see hot/recording.h */
 	bool publish;
 	uint64_t window_ns;	   /* of a recording */
 	unsigned int parallel_max; /* ranges of one pack at once */

@@ -453,6 +453,47 @@ static void a_source_that_comes_back_is_gone_on_with(void **state)
 	assert_int_equal(result.segments + result.local_segments, SEGMENTS);
 }
 
+/* What would have been asked for next is not waited for, either, nor all other fetching. */
+static void readers_wait_for_nothing_while_the_source_is_gone(void **state)
+{
+	struct waiting w[2];
+	const uint64_t start_ns = bs_clock_ns();
+
+	fake.n_fail = 1000000;
+	start_stream();
+	for (int i = 0; i < 1000 && stats().retries < 2; i++)
+		usleep(1000);
+	/* the two ranges that are tried again have eight segments each */
+	read_start(&w[0], at(16, 0), MODEL_BLOCK);
+	read_start(&w[1], at(19, 1), 2 * MODEL_BLOCK);
+	read_end(&w[0]);
+	read_end(&w[1]);
+	assert_true(bs_clock_ns() - start_ns < BS_NS_PER_S);
+	assert_int_equal(__atomic_load_n(&fake.n_demand, __ATOMIC_RELAXED), 2);
+	assert_int_equal(stats().stream_waits, 0);
+	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+static void who_waits_for_what_comes_soon_goes_on_when_all_fails(void **state)
+{
+	struct waiting w;
+	const uint64_t start_ns = bs_clock_ns();
+
+	fake.n_fail = 1000000;
+	fake.hold = 1;
+	start_stream();
+	read_start(&w, at(17, 0), MODEL_BLOCK);
+	assert_int_equal(stats().stream_waits, 1);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	read_end(&w);
+	assert_true(bs_clock_ns() - start_ns < BS_NS_PER_S);
+	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
 static void the_next_source_is_asked_when_one_fails(void **state)
 {
 	struct bs_repo *repos[1] = { &other.repo };
@@ -594,6 +635,8 @@ int main(void)
 		STREAM_TEST(faults_are_tried_again),
 		STREAM_TEST(a_dead_source_ends_the_stream_and_readers_go_on),
 		STREAM_TEST(a_source_that_comes_back_is_gone_on_with),
+		STREAM_TEST(readers_wait_for_nothing_while_the_source_is_gone),
+		STREAM_TEST(who_waits_for_what_comes_soon_goes_on_when_all_fails),
 		STREAM_TEST(the_next_source_is_asked_when_one_fails),
 		STREAM_TEST(ranges_that_hang_hold_up_nobody),
 		STREAM_TEST(a_stream_that_is_gone_or_cut_off_ends_soon),

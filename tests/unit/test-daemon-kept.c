@@ -281,6 +281,30 @@ static void a_start_whose_pack_comes_is_gone_on_with(void **state)
 	end(&s);
 }
 
+/* An image's readers must not go down with it each time. */
+static void a_pack_that_kills_workers_is_left(void **state)
+{
+	static const struct bs_conf conf = { .start_wait_ns = 1 };
+	struct held_image *i;
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "listen", &keeper);
+	s.conf = &conf;
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
+	i = mounts_get(&s, DIGEST, false);
+	for (int n = 0; n < 3; n++) {
+		hots_new_worker(&s);
+		asked_for(&s, "train");
+		bs_list_for_each(it, &s.pending)
+			bs_list_entry(it, struct pending, all)->open = false;
+	}
+	hots_new_worker(&s);
+	assert_int_equal(i->n_hots, 0);
+	(void)bs_close(keeper);
+	end(&s);
+}
+
 static void the_end_of_one_pack_is_not_that_of_another(void **state)
 {
 	struct held_image *i;
@@ -308,6 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_names_tell_of_readahead),
 		cmocka_unit_test(a_start_whose_pack_comes_is_gone_on_with),
+		cmocka_unit_test(a_pack_that_kills_workers_is_left),
 		cmocka_unit_test(the_end_of_one_pack_is_not_that_of_another),
 		cmocka_unit_test(a_connection_without_its_mount_is_none),
 		cmocka_unit_test(nor_a_mount_without_its_connection),
