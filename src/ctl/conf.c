@@ -31,6 +31,7 @@ enum type {
 	NUMBER,
 	DURATION,
 	SIZE,
+	PERCENT,
 	FALLBACK,
 	RECORD,
 	LIST,
@@ -50,6 +51,7 @@ static const struct {
 	{ "number", "a number from 1 to 1000" },
 	{ "duration", "a number with ms, s, m or h behind" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
+	{ "percent", "a number from 0 to 100 with % behind" },
 	{ "fallback", "unpack or fail" },
 	{ "record", "auto, annotated or never" },
 	{ "list", "words between spaces or commas" },
@@ -100,6 +102,7 @@ static const struct key keys[] = {
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
 	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
+	KEY("hot", PERCENT, rerecord, "10%", "missed beside a pack: recorded again; 0%: never"),
 	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),
@@ -169,6 +172,26 @@ static int set_number(uint32_t *at, const char *value)
 	return 0;
 }
 
+static int set_percent(uint32_t *at, const char *value)
+{
+	const size_t len = strlen(value);
+	char digits[8];
+	uint32_t n;
+	int r;
+
+	if (len < 2 || len > sizeof(digits) || value[len - 1] != '%')
+		return -EINVAL;
+	memcpy(digits, value, len - 1);
+	digits[len - 1] = '\0';
+	r = bs_parse_u32(digits, &n);
+	if (r < 0)
+		return r;
+	if (n > 100)
+		return -ERANGE;
+	*at = n;
+	return 0;
+}
+
 static bool is_list(enum type type)
 {
 	return type >= LIST && type < TYPE_MAX;
@@ -222,6 +245,8 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return bs_parse_duration(value, at);
 	case SIZE:
 		return bs_parse_size(value, at);
+	case PERCENT:
+		return set_percent(at, value);
 	case FALLBACK:
 		return bs_fallback_parse(value, at);
 	case RECORD:

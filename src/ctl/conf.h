@@ -59,6 +59,7 @@ struct bs_conf {
 	bool prefetch; /* of hot packs */
 	enum bs_record record;
 	uint64_t record_window_ns; /* 2m */
+	uint32_t rerecord;	   /* percent of a pack's size missed, 0: never (10) */
 	bool publish;
 	/* [auth] */
 	char *docker_config;

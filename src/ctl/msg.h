@@ -60,7 +60,7 @@ enum bs_msg_type {
 	/* between supervisor and worker, too */
 	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
 	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, STREAM 1: a hot pack begins to come, 0: it ended */
-	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where a warmer hears what has come of its pack */
+	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where the warmer PID hears what has come of its pack */
 	BS_MSG_TYPE_MAX
 };
 

@@ -311,9 +311,11 @@ static void warm(struct worker *w, struct bs_msg *m)
 	struct bs_error err = BS_ERROR_INIT;
 	int fd = bs_msg_take_fd(m, 0);
 	struct bs_digest digest;
+	uint64_t pid = 0;
 
+	(void)bs_msg_u64(m, BS_TAG_PID, &pid);
 	if (fd >= 0 && read_digest(m, &digest, &err) == 0)
-		bs_hotstart_warm(w->hot, &digest, fd);
+		bs_hotstart_warm(w->hot, &digest, fd, (pid_t)pid);
 	else
 		(void)bs_close(fd);
 }
@@ -634,6 +636,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 					  .publish = w->conf->publish,
 					  .window_ns = w->conf->record_window_ns,
 					  .parallel_max = w->conf->connections,
+					  .rerecord = w->conf->rerecord,
 					  .event = event,
 					  .streaming = streaming,
 					  .cookie = w };

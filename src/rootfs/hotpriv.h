@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "cache/stream.h"
 #include "rootfs/hotstart.h"
+#include "rootfs/hotwatch.h"
 
 struct bs_pack;
 struct bs_recording;
@@ -48,6 +49,7 @@ struct bs_hotstart {
 	pthread_cond_t landed;	/* a segment of some stream, or its end */
 	struct bs_list recorded, streamed;
 	_Atomic unsigned int n_recorded;
+	struct bs_hotwatch *watch;
 	pthread_t builder;
 };
 

@@ -27,6 +27,7 @@
 #include "rootfs/hotpriv.h"
 
 #define RECORDED_MAX 1024u /* in the list */
+#define LOOK_MS 1000	   /* whether some recording or watch is over */
 
 bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
 {
@@ -398,10 +399,10 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 		(void)unlinkat(dirfd, rec, 0);
 }
 
-/* One that is over and not built yet; else *ret_next_ns: when to look again. Lock held. */
-static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
+/* One that is over and not built yet; else *ret_more: whether one will be. Lock held. */
+static struct recorded *next_over(struct bs_hotstart *hs, bool *ret_more)
 {
-	*ret_next_ns = UINT64_MAX;
+	*ret_more = false;
 	bs_list_for_each(it, &hs->recorded) {
 		struct recorded *r = bs_list_entry(it, struct recorded, all);
 
@@ -409,7 +410,7 @@ static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
 			continue;
 		if (bs_recording_over(r->recording))
 			return r;
-		*ret_next_ns = BS_NS_PER_S;
+		*ret_more = true;
 	}
 	return NULL;
 }
@@ -422,8 +423,8 @@ static void *builder_main(void *arg)
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
 	(void)pthread_mutex_lock(&hs->lock);
 	for (;;) {
-		uint64_t next_ns;
-		struct recorded *r = next_over(hs, &next_ns);
+		bool more;
+		struct recorded *r = next_over(hs, &more);
 
 		if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
@@ -431,11 +432,13 @@ static void *builder_main(void *arg)
 			(void)pthread_mutex_lock(&hs->lock);
 			r->built = true;
 			end_built(r);
-		} else if (next_ns == UINT64_MAX) {
+		} else if (!more && !bs_hotwatch_running(hs->watch)) {
 			(void)pthread_cond_wait(&hs->changed, &hs->lock);
 		} else {
 			(void)pthread_mutex_unlock(&hs->lock);
-			(void)poll(NULL, 0, (int)(next_ns / BS_NS_PER_MS));
+			(void)poll(NULL, 0, LOOK_MS);
+			while (bs_hotwatch_end_one(hs->watch))
+				;
 			(void)pthread_mutex_lock(&hs->lock);
 		}
 	}

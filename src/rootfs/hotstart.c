@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,45 @@ bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *
 	bs_autofree char *name = bs_strf("hot-%s.%s", id, what);
 
 	return name && faccessat(bs_cached_dirfd(image), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* --- watching ------------------------------------------------------------------------------- */
+
+/* The builder ends it. */
+static void watch(struct bs_hotstart *hs, const struct bs_hotwatch_start *start)
+{
+	bs_hotwatch_open(hs->watch, start);
+	(void)pthread_mutex_lock(&hs->lock);
+	(void)pthread_cond_signal(&hs->changed);
+	(void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* A pack that was made here: nothing has to come, but it may lack what this start needs. */
+static void watch_kept(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *name = bs_strf("hot-%s.pack", id), *head = malloc(hot->head_len + 1);
+	bs_auto(pack) struct bs_pack *pack = NULL;
+	bs_autofd int fd = -EBADF;
+
+	if (!name || !head)
+		return;
+	fd = openat(bs_cached_dirfd(image), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len ||
+	    bs_pack_read(head, hot->head_len, bs_cached_table(image),
+			 &bs_cached_artifact(image)->table.digest, &pack, NULL) < 0)
+		return;
+	watch(hs, &(struct bs_hotwatch_start){ .image = image,
+					       .hot = hot,
+					       .pack = pack,
+					       .kept = true,
+					       .timeline = rq->timeline });
+}
+
+void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uint64_t off,
+		      uint64_t len, pid_t pid)
+{
+	bs_hotwatch_note(hs->watch, image, off, len, pid);
 }
 
 /* --- finding -------------------------------------------------------------------------------- */
@@ -152,13 +192,11 @@ static void find_at_sources(struct bs_hotstart *hs, const struct bs_hotstart_req
 	ret->record = all_say_none && rq->may_record;
 }
 
-void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		      struct bs_hotstart_plan *ret)
+static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		 struct bs_cached *image, struct bs_hotstart_plan *ret)
 {
-	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
 	char id[HOT_ID_LEN + 1];
 
-	*ret = (struct bs_hotstart_plan){ 0 };
 	(void)bs_hot_id(rq->image, rq->workload, id);
 	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload) ||
 	    bs_hotstart_is_recording(hs, id))
@@ -168,11 +206,22 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		return;
 	}
 	/* made here: its frames are here too */
-	if (bs_hot_has_file(image, id, "pack"))
+	if (bs_hot_has_file(image, id, "pack")) {
+		watch_kept(hs, rq, image, id, &ret->hot);
 		return;
+	}
 	for (size_t i = 0; i < rq->n_sources && !ret->stream; i++)
 		ret->stream = hs->o.open_source(hs->o.cookie, rq->sources[i], &ret->repo, NULL) ==
 			      0;
+}
+
+void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		      struct bs_hotstart_plan *ret)
+{
+	*ret = (struct bs_hotstart_plan){ 0 };
+	look(hs, rq, bs_images_cached(hs->o.images, rq->image), ret);
+	if (!ret->record) /* else it reads through a mount of its own */
+		bs_hotwatch_other(hs->watch, rq->image, rq->workload);
 }
 
 /* --- streaming ------------------------------------------------------------------------------ */
@@ -265,11 +314,17 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
 	const struct bs_digest *image = &s->image->digest;
-	char text[128 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
+	char text[256 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
+	struct bs_use_counts c = { 0 };
 	bool last;
 
-	(void)snprintf(text, sizeof(text), "%s: %u segments, %u were there%s", s->hot.workload,
-		       result->segments, result->local_segments,
+	(void)bs_hotwatch_counts(hs->watch, image, s->hot.workload, &c);
+	(void)snprintf(text, sizeof(text),
+		       "%s: %u segments, %u were there; until now %" PRIu64 " of %" PRIu64
+		       " blocks read, %" PRIu64 " beside them%s",
+		       s->hot.workload, result->segments, result->local_segments,
+		       c.read_blocks + c.warmed_blocks, c.pack_blocks,
+		       c.fetched_blocks + c.cached_blocks,
 		       result->error == -EBADMSG ? "; it lied"
 		       : result->error		 ? "; not all of it"
 						 : "");
@@ -292,8 +347,10 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 		s->pack = bs_pack_free(s->pack);
 	(void)pthread_cond_broadcast(&hs->landed);
 	(void)pthread_mutex_unlock(&hs->lock);
-	if (last)
-		hs->o.streaming(hs->o.cookie, image, false);
+	if (!last)
+		return;
+	bs_hotwatch_streams(hs->watch, image, false);
+	hs->o.streaming(hs->o.cookie, image, false);
 }
 
 static const struct bs_stream_ops stream_ops = {
@@ -418,6 +475,7 @@ static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_r
 
 	if (origin)
 		bs_origin_add(origin, &repo, 1);
+	bs_hotwatch_streams(hs->watch, &s->hot.image.digest, true);
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
 	if (!origin || bs_fill_stream(hs->o.fill, &o) < 0)
 		op_done(s, &none);
@@ -438,6 +496,10 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	}
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
+	watch(hs, &(struct bs_hotwatch_start){ .image = s->image,
+					       .hot = &s->hot,
+					       .pack = s->pack,
+					       .timeline = rq->timeline });
 	start_stream(hs, s, p->repo);
 	return 0;
 }
@@ -537,7 +599,7 @@ static int tell_all(struct bs_hotstart *hs, struct streamed *s, const struct bs_
 	return r;
 }
 
-void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd)
+void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd, pid_t pid)
 {
 	struct streamed *s = begin_telling(hs, image);
 	bs_auto(hotfiles) struct bs_hotfiles *files = NULL;
@@ -545,6 +607,7 @@ void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int
 	bs_autofd int socket = fd;
 	bs_autofd int tree = s ? bs_cached_open_tree(s->image) : -EBADF;
 
+	bs_hotwatch_warmer(hs->watch, image, pid);
 	/* without it the start is only slower */
 	if (t && tree >= 0 && bs_hotfiles_read(tree, &files, NULL) == 0) {
 		t->fd = socket;
@@ -558,7 +621,7 @@ void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int
 
 /* --- status and life ------------------------------------------------------------------------------ */
 
-static void put_streamed(struct bs_jsonw *w, const struct streamed *s)
+static void put_streamed(struct bs_hotstart *hs, struct bs_jsonw *w, const struct streamed *s)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 
@@ -576,6 +639,7 @@ static void put_streamed(struct bs_jsonw *w, const struct streamed *s)
 	bs_jsonw_ku64(w, "local_segments", s->result.local_segments);
 	bs_jsonw_ku64(w, "parallel", s->result.parallel);
 	bs_jsonw_ku64(w, "duration_ns", s->result.end_ns - s->result.start_ns);
+	bs_hotwatch_put(hs->watch, w, &s->hot.image.digest, s->hot.workload);
 	bs_jsonw_end(w);
 }
 
@@ -595,22 +659,32 @@ void bs_hotstart_status(struct bs_hotstart *hs, struct bs_jsonw *w)
 	bs_jsonw_array(w);
 	(void)pthread_mutex_lock(&hs->lock);
 	bs_list_for_each(it, &hs->streamed)
-		put_streamed(w, bs_list_entry(it, struct streamed, all));
+		put_streamed(hs, w, bs_list_entry(it, struct streamed, all));
 	bs_list_for_each(it, &hs->recorded)
 		put_recorded(w, bs_list_entry(it, struct recorded, all));
 	(void)pthread_mutex_unlock(&hs->lock);
+	bs_hotwatch_put_kept(hs->watch, w);
 	bs_jsonw_end(w);
 }
 
 int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **ret,
 		    struct bs_error *err)
 {
+	const struct bs_hotwatch_options wo = { .window_ns = o->window_ns,
+						.stale_percent = o->rerecord,
+						.event = o->event,
+						.cookie = o->cookie };
 	struct bs_hotstart *hs = calloc(1, sizeof(*hs));
 	int r;
 
 	if (!hs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	hs->o = *o;
+	hs->watch = bs_hotwatch_new(&wo);
+	if (!hs->watch) {
+		free(hs);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
 	(void)pthread_mutex_init(&hs->lock, NULL);
 	(void)pthread_cond_init(&hs->changed, NULL);
 	(void)pthread_cond_init(&hs->landed, NULL);
@@ -618,6 +692,7 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	bs_list_init(&hs->streamed);
 	r = bs_hotstart_start_builder(hs, err);
 	if (r < 0) {
+		(void)bs_hotwatch_free(hs->watch);
 		free(hs);
 		return r;
 	}

@@ -20,6 +20,8 @@
  *   hot-ID.rec        the recording in progress
  *   hot-ID.pack, hot-ID.profile   what was made of it
  *
+ *   hot-ID.judged     what is thought of the pack (hotwatch.h)
+ *
  * At most BS_HOT_RECORDINGS_MAX starts are recorded at once, and BS_HOT_WORKLOADS_MAX
  * workloads of an image: whose arguments are others each time could go on for ever.
  *
@@ -32,6 +34,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/digest.h"
 #include "hot/store.h"
@@ -54,6 +57,7 @@ struct bs_hotstart_options {
 	bool publish;
 	uint64_t window_ns;	   /* of a recording */
 	unsigned int parallel_max; /* ranges of one pack at once */
+	unsigned int rerecord;	   /* percent of a pack's blocks missed: it is stale; 0: never */
 	void (*event)(void *cookie, const char *text);
 	/* A pack of the image begins to arrive, or no more does. Any thread. */
 	void (*streaming)(void *cookie, const struct bs_digest *image, bool on);
@@ -98,9 +102,13 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 /*
  * Tells a warmer (daemon/warm.h) at the other end of the SOCK_SEQPACKET socket fd (taken over)
  * which files' runs have come with the pack of the image that streams now; returns when it
- * has ended, or when the warmer has.
+ * has ended, or when the warmer has. pid: the warmer's, as the FUSE connection has it; 0.
  */
-void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd);
+void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd, pid_t pid);
+
+/* A read of the image through the mount that its containers share, before it is answered. */
+void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uint64_t off,
+		      uint64_t len, pid_t pid);
 
 /*
  * Begins a recording; blocks until somebody has prepared the image. *ret_file: the name of the

@@ -7,6 +7,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
+	%D%/hotwatch.c %D%/hotwatch.h \
 	%D%/entry.c %D%/entry.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \

@@ -298,3 +298,55 @@ no_pack() {
 	bst_wait 8 grep -Fx "$said" "$BST_LOG/container.log"
 	bst_stop container
 }
+
+# watched: the last start of a workload was, and it is over.
+watched() {
+	[ "$(hot_state '.use.over')" = true ]
+}
+
+# reads MORE...: a container with the same workload, but a script that reads more.
+other_script() {
+	lazy_command "$BST_ROOT/b" python3 -c "$1"
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.workload"] = "same"'
+}
+
+@test "status tells what a start did with its pack" {
+	local use
+	hot_image "hot rerecord = 0%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	run_hot good
+	bst_wait 10 streamed
+	bst_wait 10 watched
+	use=$(hot_state .use)
+	echo "use: $(jq -c . <<<"$use")"
+	# nearly all of it is read, by one or the other, and nearly nothing beside it
+	jq -e '.mixed == false and .verdict == "none" and .warmed_blocks > 0 and
+		.read_blocks + .warmed_blocks + .unread_blocks == .pack_blocks and
+		.unread_blocks < .pack_blocks / 10 and
+		.missed_min_blocks < .pack_blocks / 10' <<<"$use"
+	# the same in words
+	bootseerctl status | tee "$BST_ROOT/status"
+	grep -E "^hot same of sha256:[0-9a-f]{12}  streamed, pack [0-9.]+ MiB, [0-9.]+ MiB came at [0-9.]+ [KMG]iB/s$" \
+		"$BST_ROOT/status"
+	grep -E "^    of the pack .* were read, .* warmed before, .* read by nobody$" "$BST_ROOT/status"
+	jq -se 'any(.[]; .name == "hot-use" and (.text | test("^same: pack of [0-9]+ blocks: [0-9]+ read")))' \
+		"$BST_RUN/timeline/good.jsonl"
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |
+		grep -A1 '^on this node, last start$' | grep 'of the pack .* read by nobody'
+
+	another_node
+	other_script "$script; import sqlite3, xml.dom.minidom, asyncio, unittest"
+	run_hot more
+	bst_wait 10 streamed
+	bst_wait 10 watched
+	use=$(hot_state .use)
+	echo "use: $(jq -c . <<<"$use")"
+	jq -e '.missed_min_blocks > .pack_blocks / 20 and .fetched_blocks > 0 and .missed_reads > 0 and
+		(.files | length) == 10 and any(.files[].path; test("sqlite3|asyncio|unittest|xml")) and
+		([.files[].blocks] | . == (sort | reverse))' <<<"$use"
+	bootseerctl status | grep -E "^ +[0-9.]+ KiB  usr/"
+	lazy_no_state
+}
