@@ -519,7 +519,7 @@ int ctl_hot_build(int argc, char **argv)
 	uint32_t level = 9;
 	const struct bs_option options[] = {
 		{ "from", 0, BS_OPTION_LIST, &from, "FILE",
-		  "a profile, or paths of the image, one a line; of several: all" },
+		  "a profile, or a list of paths; of several: all" },
 		{ "replace", 0, BS_OPTION_FLAG, &replace, NULL,
 		  "put it in the place of one that is there" },
 		{ "level", 0, BS_OPTION_U32, &level, "N", "of zstd, 1 to 19 (default 9)" },
