@@ -258,20 +258,18 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 	struct bs_error err = BS_ERROR_INIT;
 	char file[BS_HOTSTART_FILE_LEN];
 	struct bs_cached *i = NULL;
-	int r = 0;
 
 	bs_hotstart_find(w->hot, rq, &plan);
 	plan.stream = plan.stream && w->conf->prefetch;
-	if (plan.record)
-		r = bs_hotstart_record(w->hot, rq, &i, file, &err);
-	reply_hot(w, m->id, plan.stream, r == 0 ? i : NULL, file);
-	if (plan.stream) {
-		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
-		if (r < 0)
-			streaming(w, rq->image, false);
-	}
-	if (r < 0)
+	if (plan.record && bs_hotstart_record(w->hot, rq, &i, file, &err) < 0) {
 		event(w, bs_error_text(&err));
+		plan.record = false;
+	}
+	reply_hot(w, m->id, plan.stream, plan.record ? i : NULL, file);
+	if (plan.stream && bs_hotstart_stream(w->hot, rq, &plan, &err) < 0) {
+		event(w, bs_error_text(&err));
+		streaming(w, rq->image, false);
+	}
 	bs_hotstart_plan_done(&plan);
 }
 

@@ -411,3 +411,24 @@ uint64_t bs_profile_blocks(const struct bs_profile *p, uint32_t min_runs)
 	}
 	return n;
 }
+
+int64_t bs_profile_beside(const struct bs_profile *p, const struct bs_profile *other)
+{
+	bs_autofree uint64_t *bits = new_bits(other);
+	int64_t n = 0;
+
+	if (!bits)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < other->n_ranges; i++) {
+		for (uint32_t k = 0; k < other->ranges[i].n_blocks; k++)
+			(void)see(bits, (uint64_t)other->ranges[i].block + k);
+	}
+	for (uint32_t i = 0; i < p->n_ranges; i++) {
+		for (uint32_t k = 0; k < p->ranges[i].n_blocks; k++) {
+			const uint64_t b = (uint64_t)p->ranges[i].block + k;
+
+			n += b >= other->blob_blocks || see(bits, b);
+		}
+	}
+	return n;
+}

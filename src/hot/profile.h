@@ -70,4 +70,7 @@ int bs_profile_keep_runs(struct bs_profile *p, uint32_t n);
 /* How many blocks there are that at least min_runs recordings needed. */
 uint64_t bs_profile_blocks(const struct bs_profile *p, uint32_t min_runs);
 
+/* How many blocks it has that the other has not. -ENOMEM. */
+int64_t bs_profile_beside(const struct bs_profile *p, const struct bs_profile *other);
+
 #endif

@@ -23,6 +23,7 @@
 #include "cache/blob.h"
 #include "hot/recording.h"
 #include "net/repo.h"
+#include "rootfs/hotagain.h"
 #include "rootfs/hotbuild.h"
 #include "rootfs/hotpriv.h"
 
@@ -339,27 +340,22 @@ void bs_hotstart_note(struct bs_hotstart *hs, uint64_t node, uint64_t off, uint6
 
 /* --- the builder ------------------------------------------------------------------------------- */
 
-/* Where the image's data was last said to be. */
-static int sources_of(const struct bs_cached *image, struct bs_strv *ret)
-{
-	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(bs_cached_dirfd(image), "sources", O_NOFOLLOW, 65536, &text, NULL);
-
-	return r < 0 ? r : bs_strv_split(ret, text, "\n");
-}
-
 /* At the first source that takes it. */
-static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b)
+static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b,
+		    const struct bs_hotagain *old)
 {
 	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
 	bs_autostrv sources = { 0 };
 
-	(void)sources_of(r->pub.image, &sources);
+	(void)bs_hot_sources(r->pub.image, &sources);
 	for (size_t i = 0; i < sources.n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
 
-		if (rc == 0)
+		if (rc == 0 && old)
+			rc = bs_hot_publish_over(repo, &b->hot, &old->hot.pack.digest, b->profile,
+						 b->profile_len, b->pack_fd, &err);
+		else if (rc == 0)
 			rc = bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd,
 					    false, &err);
 		if (rc == 0 || rc == -EEXIST) {
@@ -380,21 +376,43 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
 }
 
+/* A recording that shows that the pack which is there is right: it stays. */
+static void keep_old(struct bs_hotstart *hs, const struct recorded *r,
+		     const struct bs_hotagain *old)
+{
+	bs_hotwatch_judge(r->pub.image, &old->hot, BS_VERDICT_RIGHT);
+	bs_hotstart_tell(hs, "workload '%s' was recorded again: its hot pack is right, it stays",
+			 r->workload);
+}
+
 static void build(struct bs_hotstart *hs, const struct recorded *r)
 {
 	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
+	bs_auto_hotagain old = { 0 };
+	const bool again = bs_hotagain_load(r->pub.image, r->workload, hs->o.open_source,
+					    hs->o.cookie, &old) == 0;
+	const struct bs_hotbuild_options o = { .image = r->pub.image,
+					       .fill = hs->o.fill,
+					       .recording = r->recording,
+					       .workload = r->workload,
+					       .again = again ? &old : NULL,
+					       .percent = hs->o.rerecord };
 	struct bs_error err = BS_ERROR_INIT;
-	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id);
+	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id), *head = bs_strf("hot-%s.head", r->id);
 	int dirfd = bs_cached_dirfd(r->pub.image);
-	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->recording, r->workload, &b, &err);
+	int rc = bs_hotbuild_make(&o, &b, &err);
 
 	if (rc == 0)
 		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
-	if (rc < 0)
+	if (rc == -EALREADY)
+		keep_old(hs, r, &old);
+	else if (rc < 0)
 		bs_hotstart_tell(hs, "no hot pack of workload '%s': %s", r->workload,
 				 bs_error_text(&err));
 	else if (hs->o.publish)
-		publish(hs, r, &b);
+		publish(hs, r, &b, again ? &old : NULL);
+	if (rc == 0 && head) /* that of the old one */
+		(void)unlinkat(dirfd, head, 0);
 	if (rec)
 		(void)unlinkat(dirfd, rec, 0);
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -26,6 +27,7 @@
 #include "hot/pack.h"
 #include "hot/warmlist.h"
 #include "net/repo.h"
+#include "rootfs/hotagain.h"
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
@@ -99,6 +101,18 @@ void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uin
 	bs_hotwatch_note(hs->watch, image, off, len, pid);
 }
 
+/* A pack that is not what it should be, or not there any more: the next start asks anew. */
+static void forget(const struct bs_cached *image, const char *id)
+{
+	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
+
+	if (name)
+		(void)unlinkat(bs_cached_dirfd(image), name, 0);
+	/* it is known by its length alone: the one that comes next may be as long */
+	if (head)
+		(void)unlinkat(bs_cached_dirfd(image), head, 0);
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
 
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
@@ -135,30 +149,6 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 	return found;
 }
 
-/* What an earlier start found or made; -ENOENT: nothing. */
-static int find_kept(const struct bs_cached *image, const char *id, const char *workload,
-		     struct bs_hot *ret)
-{
-	bs_autofree char *name = bs_strf("hot-%s.json", id), *bytes = NULL;
-	char type[] = BS_MEDIA_OCI_MANIFEST;
-	struct bs_manifest m = { .media_type = type };
-	int r;
-
-	if (!name)
-		return -ENOMEM;
-	r = bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_MANIFEST_MAX, &bytes,
-			    &m.len);
-	if (r < 0)
-		return r;
-	m.bytes = bytes;
-	bs_digest_of(bytes, m.len, &m.digest);
-	r = bs_hot_parse(&m, ret, NULL);
-	if (r == 0 && (!bs_digest_eq(&ret->image.digest, &image->digest) ||
-		       !bs_streq(ret->workload, workload)))
-		r = -EBADMSG;
-	return r;
-}
-
 static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
 		   struct bs_hotstart_plan *p)
 {
@@ -192,22 +182,61 @@ static void find_at_sources(struct bs_hotstart *hs, const struct bs_hotstart_req
 	ret->record = all_say_none && rq->may_record;
 }
 
+/* What was made here, which is not to be streamed: its frames are here too. */
+static bool has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *name = bs_strf("hot-%s.pack", id);
+	struct stat st;
+
+	return name && fstatat(bs_cached_dirfd(image), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (uint64_t)st.st_size == hot->pack.size;
+}
+
+/*
+ * The pack is stale: another may be there by now, which is then taken. Else this start is
+ * recorded, beside the old one.
+ */
+static void look_again(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       const struct bs_cached *image, const char *id, struct bs_hotstart_plan *ret)
+{
+	struct bs_hotstart_plan other = { 0 };
+
+	find_at_sources(hs, rq, &other);
+	if (other.stream && !bs_digest_eq(&other.hot.pack.digest, &ret->hot.pack.digest)) {
+		bs_autofree char *pack = bs_strf("hot-%s.pack", id);
+
+		forget(image, id);
+		if (pack)
+			(void)unlinkat(bs_cached_dirfd(image), pack, 0);
+		*ret = other;
+		return;
+	}
+	ret->record = other.stream || other.record;
+	bs_hotstart_plan_done(&other);
+}
+
 static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		 struct bs_cached *image, struct bs_hotstart_plan *ret)
 {
+	bool recording;
 	char id[HOT_ID_LEN + 1];
 
-	(void)bs_hot_id(rq->image, rq->workload, id);
-	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload) ||
-	    bs_hotstart_is_recording(hs, id))
+	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload))
 		return;
-	if (!image || find_kept(image, id, rq->workload, &ret->hot) < 0) {
-		find_at_sources(hs, rq, ret);
+	recording = bs_hotstart_is_recording(hs, bs_hot_id(rq->image, rq->workload, id));
+	if (!image || bs_hot_find_kept(image, rq->workload, &ret->hot) < 0) {
+		if (!recording)
+			find_at_sources(hs, rq, ret);
 		return;
 	}
-	/* made here: its frames are here too */
-	if (bs_hot_has_file(image, id, "pack")) {
-		watch_kept(hs, rq, image, id, &ret->hot);
+	if (!recording && rq->may_record &&
+	    bs_hotwatch_verdict(image, &ret->hot) == BS_VERDICT_STALE)
+		look_again(hs, rq, image, id, ret);
+	if (ret->stream)
+		return;
+	if (has_pack(image, id, &ret->hot)) {
+		if (!ret->record)
+			watch_kept(hs, rq, image, id, &ret->hot);
 		return;
 	}
 	for (size_t i = 0; i < rq->n_sources && !ret->stream; i++)
@@ -254,18 +283,6 @@ static void keep(const struct bs_cached *image, const char *id, const struct bs_
 	    bs_atomicfile_write(dirfd, head_name, head, hot->head_len, 0600, false) < 0)
 		return;
 	(void)bs_atomicfile_write(dirfd, name, text, len, 0600, false);
-}
-
-/* A pack that is not what it should be, or not there any more: the next start asks anew. */
-static void forget(const struct bs_cached *image, const char *id)
-{
-	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
-
-	if (name)
-		(void)unlinkat(bs_cached_dirfd(image), name, 0);
-	/* it is known by its length alone: the one that comes next may be as long */
-	if (head)
-		(void)unlinkat(bs_cached_dirfd(image), head, 0);
 }
 
 static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
@@ -376,7 +393,7 @@ DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
  * In the list from now on, running: a second start finds it. Those of the same that have
  * ended go. NULL: another start was first.
  */
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot, bool warm)
 {
 	struct streamed *s = calloc(1, sizeof(*s));
 	unsigned int n = 0;
@@ -387,6 +404,7 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 	s->hot = *hot;
 	s->tl = BS_TIMELINE_NONE;
 	s->running = true;
+	s->told = !warm;
 	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
 	if (streams(hs, &hot->image.digest, hot->workload)) {
@@ -484,7 +502,7 @@ static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_r
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	struct streamed *s = reserve(hs, &p->hot);
+	struct streamed *s = reserve(hs, &p->hot, !p->record);
 	int r;
 
 	if (!s) /* it comes already; or there is no memory, and it is only slower */
@@ -496,10 +514,11 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	}
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
-	watch(hs, &(struct bs_hotwatch_start){ .image = s->image,
-					       .hot = &s->hot,
-					       .pack = s->pack,
-					       .timeline = rq->timeline });
+	if (!p->record)
+		watch(hs, &(struct bs_hotwatch_start){ .image = s->image,
+						       .hot = &s->hot,
+						       .pack = s->pack,
+						       .timeline = rq->timeline });
 	start_stream(hs, s, p->repo);
 	return 0;
 }

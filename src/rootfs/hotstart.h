@@ -82,7 +82,7 @@ struct bs_hotstart_request {
 /* What was found, to go on with. */
 struct bs_hotstart_plan {
 	bool stream; /* call bs_hotstart_stream */
-	bool record; /* call bs_hotstart_record */
+	bool record; /* call bs_hotstart_record; with stream: its pack is stale, but still of use */
 	struct bs_hot hot;
 	struct bs_repo *repo; /* that has it; reference */
 };
@@ -94,7 +94,8 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
  * Starts the stream, unless it runs already; blocks for its head and until somebody has
- * prepared the image.
+ * prepared the image. Of a start that is recorded, nobody is warmed for, and nothing watched:
+ * its reads do not go through the mount that all share.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);

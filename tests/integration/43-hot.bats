@@ -26,6 +26,7 @@ teardown() {
 }
 
 script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
+more_script="$script; import sqlite3, xml.dom.minidom, asyncio, unittest"
 said='[42] 0.3333333333333333333333333333'
 
 # hot_image: the python image in $REGISTRY, and a bundle of it that runs $script.
@@ -338,7 +339,7 @@ other_script() {
 		grep -A1 '^on this node, last start$' | grep 'of the pack .* read by nobody'
 
 	another_node
-	other_script "$script; import sqlite3, xml.dom.minidom, asyncio, unittest"
+	other_script "$more_script"
 	run_hot more
 	bst_wait 10 streamed
 	bst_wait 10 watched
@@ -349,4 +350,89 @@ other_script() {
 		([.files[].blocks] | . == (sort | reverse))' <<<"$use"
 	bootseerctl status | grep -E "^ +[0-9.]+ KiB  usr/"
 	lazy_no_state
+}
+
+# another_node_but_the_verdict: the cache is as empty, but the pack and what is thought of it are known.
+another_node_but_the_verdict() {
+	node_stop
+	rm -f "$BST_CACHE"/images/*/{blob,present,blocks,state} "$BST_RUN/bootseerd.log"
+}
+
+@test "a workload that has changed is recorded again, and its pack replaced" {
+	local old bytes blocks
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	old=$(pack_file)
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = stale ]
+	grep "hot pack of workload 'same' is stale: .*; most of: .*libsqlite3" "$BST_RUN/bootseerd.log"
+	blocks=$(hot_state .use.pack_blocks)
+	# recorded beside the old one, which is of use all the same
+	another_node_but_the_verdict
+	run_hot again
+	[ "$(hot_state .state | sort | tr '\n' ' ')" = "recording streamed " ]
+	bytes=$(node_status .served.cache.hot_bytes)
+	[ "$bytes" -gt 1000000 ]
+	[ -z "$(hot_state 'select(.state == "streamed").use // empty')" ]
+	bst_wait 30 grep "hot pack of workload 'same' .*: published at" "$BST_RUN/bootseerd.log"
+	[ "$(pack_file)" != "$old" ]
+	[ "$(hot_packs)" = 1 ]
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json |
+		jq -e --argjson n "$blocks" '.recordings == 2 and .blocks > $n and any(.files[].path; test("sqlite3"))'
+
+	# the next node has all that it needs
+	another_node
+	rm -f "$BST_RUN/bootseerd.log"
+	run_hot right
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = none ]
+	[ "$(hot_state '.use.missed_min_blocks < .use.pack_blocks / 20')" = true ]
+	lazy_no_state
+}
+
+@test "a newer pack takes the place of a stale one without another recording" {
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = stale ]
+	printf '%s\n' usr/bin/python3.11 usr/lib/x86_64-linux-gnu/libc.so.6 >"$BST_ROOT/list"
+	bootseerctl hot build "docker://$REGISTRY/py:latest" same --from "$BST_ROOT/list" --replace --plain-http -q
+	another_node_but_the_verdict
+	run_hot newer
+	[ "$(hot_state .state)" = streamed ]
+	# and from then on it is the one
+	run_hot newer2
+	[ "$(hot_state .state)" = streamed ]
+}
+
+@test "a pack that only seemed stale stays" {
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	another_node_but_the_verdict
+	# as if others had read all that beside it
+	other_script "$script"
+	run_hot again
+	bst_wait 15 grep "'same' was recorded again: its hot pack is right, it stays" "$BST_RUN/bootseerd.log"
+	another_node_but_the_verdict
+	other_script "$more_script"
+	run_hot changed2
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = right ]
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json | jq -e '.recordings == 1'
 }

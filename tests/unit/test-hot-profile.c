@@ -143,6 +143,17 @@ static void of_many_runs_the_oldest_are_forgotten(void **state)
 	assert_int_equal(p->ranges[1].runs, UINT32_C(1) << 31);
 }
 
+static void what_one_has_beside_another_is_counted(void **state)
+{
+	const struct bs_profile_event a[] = { { 10, 4, 0 }, { 50, 1, 20 } };
+	const struct bs_profile_event b[] = { { 12, 10, 9 }, { 9999, 1, 30 } };
+	bs_auto(profile) struct bs_profile *p = profile_of(a, 2, 100), *q = profile_of(b, 2, 100);
+
+	assert_int_equal(bs_profile_beside(p, q), 3);
+	assert_int_equal(bs_profile_beside(q, p), 9);
+	assert_int_equal(bs_profile_beside(q, q), 0);
+}
+
 static void an_empty_run_counts(void **state)
 {
 	bs_auto(profile) struct bs_profile *p = profile_of(NULL, 0, 0);
@@ -237,6 +248,7 @@ int main(void)
 		UNIT_TEST(what_no_run_that_is_kept_needed_is_forgotten),
 		UNIT_TEST(ranges_that_differed_by_a_forgotten_run_are_one),
 		UNIT_TEST(of_many_runs_the_oldest_are_forgotten),
+		UNIT_TEST(what_one_has_beside_another_is_counted),
 		UNIT_TEST(an_empty_run_counts),
 		UNIT_TEST(the_bytes_say_the_same),
 		UNIT_TEST(wrong_bytes_are_refused),
