@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/fd.h"
@@ -47,6 +49,28 @@ int bs_hot_find_kept(const struct bs_cached *image, const char *workload, struct
 		       !bs_streq(ret->workload, workload)))
 		r = -EBADMSG;
 	return r;
+}
+
+bool bs_hot_has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *name = bs_strf("hot-%s.pack", id);
+	struct stat st;
+
+	return name && fstatat(bs_cached_dirfd(image), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (uint64_t)st.st_size == hot->pack.size;
+}
+
+char *bs_hot_made_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *name = bs_strf("hot-%s.pack", id), *head = malloc(hot->head_len + 1);
+	bs_autofd int fd = -EBADF;
+
+	if (!name || !head)
+		return NULL;
+	fd = openat(bs_cached_dirfd(image), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len)
+		return NULL;
+	return bs_take(&head);
 }
 
 static int read_profile(const struct bs_cached *image, const char *bytes, size_t len,

@@ -8,6 +8,8 @@
 #ifndef BS_ROOTFS_HOTAGAIN_H
 #define BS_ROOTFS_HOTAGAIN_H
 
+#include <stdbool.h>
+
 #include "base/mem.h"
 #include "hot/store.h"
 #include "rootfs/rounds.h"
@@ -43,5 +45,9 @@ int bs_hotagain_merge(struct bs_hotagain *a, unsigned int percent, struct bs_pro
 int bs_hot_sources(const struct bs_cached *image, struct bs_strv *ret);
 /* What an earlier start found or made; -ENOENT: nothing; -EBADMSG. */
 int bs_hot_find_kept(const struct bs_cached *image, const char *workload, struct bs_hot *ret);
+/* Whether the entry has the pack itself: it was made here, and its frames are here too. */
+bool bs_hot_has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot);
+/* Its head (malloc'ed); NULL: it was not made here. */
+char *bs_hot_made_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot);
 
 #endif

@@ -11,6 +11,7 @@
 #include "rootfs/hotstart.h"
 #include "rootfs/hotwatch.h"
 
+struct bs_hotdonor;
 struct bs_pack;
 struct bs_recording;
 
@@ -34,6 +35,8 @@ struct streamed {
 	struct bs_cached *image;
 	struct bs_hot hot;
 	struct bs_pack *pack;
+	struct bs_hotdonor *donor; /* whose pack it is really; NULL: the image's own */
+	uint64_t copied;	   /* blocks, from the donor's cache */
 	struct bs_timeline tl;
 	bool running;
 	bool told;	 /* a warmer hears, or has heard, of it */

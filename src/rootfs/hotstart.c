@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -28,6 +27,7 @@
 #include "hot/warmlist.h"
 #include "net/repo.h"
 #include "rootfs/hotagain.h"
+#include "rootfs/hotdonor.h"
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
@@ -77,16 +77,11 @@ static void watch(struct bs_hotstart *hs, const struct bs_hotwatch_start *start)
 static void watch_kept(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_cached *image, const char *id, const struct bs_hot *hot)
 {
-	bs_autofree char *name = bs_strf("hot-%s.pack", id), *head = malloc(hot->head_len + 1);
+	bs_autofree char *head = bs_hot_made_head(image, id, hot);
 	bs_auto(pack) struct bs_pack *pack = NULL;
-	bs_autofd int fd = -EBADF;
 
-	if (!name || !head)
-		return;
-	fd = openat(bs_cached_dirfd(image), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len ||
-	    bs_pack_read(head, hot->head_len, bs_cached_table(image),
-			 &bs_cached_artifact(image)->table.digest, &pack, NULL) < 0)
+	if (!head || bs_pack_read(head, hot->head_len, bs_cached_table(image),
+				  &bs_cached_artifact(image)->table.digest, &pack, NULL) < 0)
 		return;
 	watch(hs, &(struct bs_hotwatch_start){ .image = image,
 					       .hot = hot,
@@ -182,16 +177,6 @@ static void find_at_sources(struct bs_hotstart *hs, const struct bs_hotstart_req
 	ret->record = all_say_none && rq->may_record;
 }
 
-/* What was made here, which is not to be streamed: its frames are here too. */
-static bool has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
-{
-	bs_autofree char *name = bs_strf("hot-%s.pack", id);
-	struct stat st;
-
-	return name && fstatat(bs_cached_dirfd(image), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (uint64_t)st.st_size == hot->pack.size;
-}
-
 /*
  * The pack is stale: another may be there by now, which is then taken. Else this start is
  * recorded, beside the old one.
@@ -215,6 +200,20 @@ static void look_again(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	bs_hotstart_plan_done(&other);
 }
 
+/* No pack is to be had: that of an image with equal frames may do until there is one. */
+static void look_elsewhere(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			   struct bs_hotstart_plan *ret)
+{
+	bs_autostrv sources = { 0 };
+
+	ret->donor = bs_hotdonor_find(hs->o.images, rq->image, rq->workload, &ret->hot);
+	if (!ret->donor)
+		return;
+	(void)bs_hot_sources(ret->donor, &sources);
+	for (size_t i = 0; i < sources.n && !ret->stream; i++)
+		ret->stream = hs->o.open_source(hs->o.cookie, sources.v[i], &ret->repo, NULL) == 0;
+}
+
 static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		 struct bs_cached *image, struct bs_hotstart_plan *ret)
 {
@@ -227,6 +226,8 @@ static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 	if (!image || bs_hot_find_kept(image, rq->workload, &ret->hot) < 0) {
 		if (!recording)
 			find_at_sources(hs, rq, ret);
+		if (!recording && !ret->stream)
+			look_elsewhere(hs, rq, ret);
 		return;
 	}
 	if (!recording && rq->may_record &&
@@ -234,7 +235,7 @@ static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		look_again(hs, rq, image, id, ret);
 	if (ret->stream)
 		return;
-	if (has_pack(image, id, &ret->hot)) {
+	if (bs_hot_has_pack(image, id, &ret->hot)) {
 		if (!ret->record)
 			watch_kept(hs, rq, image, id, &ret->hot);
 		return;
@@ -265,7 +266,7 @@ static char *kept_head(const struct bs_cached *image, const char *id, const stru
 	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_PACK_HEAD_MAX, &bytes,
 			    &len) < 0 ||
 	    len != hot->head_len)
-		return NULL;
+		return bs_hot_made_head(image, id, hot);
 	return bs_take(&bytes);
 }
 
@@ -300,6 +301,8 @@ static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, 
 {
 	struct streamed *s = cookie;
 
+	if (s->donor)
+		return bs_hotdonor_decode(s->donor, scratch, s->pack, i, data, out);
 	return bs_pack_decode(scratch, s->pack, bs_cached_table(s->image), i, data, out);
 }
 
@@ -326,21 +329,32 @@ static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
 	return false;
 }
 
+/* The next start asks anew. One that was made here did not come from a source that was wrong. */
+static void forget_wrong(const struct streamed *s)
+{
+	const struct bs_cached *of = s->donor ? bs_hotdonor_image(s->donor) : s->image;
+	char id[HOT_ID_LEN + 1];
+
+	(void)bs_hot_id(&of->digest, s->hot.workload, id);
+	if (!bs_hot_has_pack(of, id, &s->hot))
+		forget(of, id);
+}
+
 static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
 	const struct bs_digest *image = &s->image->digest;
-	char text[256 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
+	char text[256 + BS_WORKLOAD_MAX];
 	struct bs_use_counts c = { 0 };
 	bool last;
 
 	(void)bs_hotwatch_counts(hs->watch, image, s->hot.workload, &c);
 	(void)snprintf(text, sizeof(text),
-		       "%s: %u segments, %u were there; until now %" PRIu64 " of %" PRIu64
+		       "%s%s: %u segments, %u were there; until now %" PRIu64 " of %" PRIu64
 		       " blocks read, %" PRIu64 " beside them%s",
-		       s->hot.workload, result->segments, result->local_segments,
-		       c.read_blocks + c.warmed_blocks, c.pack_blocks,
+		       s->hot.workload, s->donor ? " of another image" : "", result->segments,
+		       result->local_segments, c.read_blocks + c.warmed_blocks, c.pack_blocks,
 		       c.fetched_blocks + c.cached_blocks,
 		       result->error == -EBADMSG ? "; it lied"
 		       : result->error		 ? "; not all of it"
@@ -348,7 +362,7 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)
-		forget(s->image, bs_hot_id(&s->hot.image.digest, s->hot.workload, id));
+		forget_wrong(s);
 	if (result->error == -EBADMSG)
 		bs_hotstart_tell(hs,
 				 "the hot pack of workload '%s' has wrong bytes: not used any more",
@@ -382,6 +396,7 @@ static struct streamed *streamed_free(struct streamed *s)
 	if (!s)
 		return NULL;
 	(void)bs_pack_free(s->pack);
+	(void)bs_hotdonor_free(s->donor);
 	bs_timeline_done(&s->tl);
 	free(s->landed);
 	free(s);
@@ -437,36 +452,56 @@ static void unreserve(struct bs_hotstart *hs, struct streamed *s)
 }
 
 /* The head, while the image's parts come on another thread; then both fit together. */
-static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct bs_cached **ret_image,
+		     struct bs_pack **ret, struct bs_error *err)
 {
-	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
+	struct bs_cached *of = p->donor ? p->donor : bs_images_cached(hs->o.images, rq->image);
 	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
-	uint8_t *landed;
 	int r;
 
-	(void)bs_hot_id(rq->image, rq->workload, id);
-	if (image)
-		head = kept_head(image, id, &p->hot);
+	(void)bs_hot_id(&p->hot.image.digest, rq->workload, id);
+	if (of)
+		head = kept_head(of, id, &p->hot);
 	if (!head) {
 		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
 		if (r < 0)
 			return r;
 	}
-	image = bs_images_await(hs->o.images, rq->image, rq->since_ns, rq->since_ns + rq->wait_ns);
-	if (!image)
+	*ret_image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
+				     rq->since_ns + rq->wait_ns);
+	if (!*ret_image)
 		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
-	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
-			 &bs_cached_artifact(image)->table.digest, &pack, err);
+	of = p->donor ? p->donor : *ret_image;
+	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(of),
+			 &bs_cached_artifact(of)->table.digest, &pack, err);
 	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(image, id);
+		forget(of, id);
 		return r;
 	}
-	keep(image, id, &p->hot, head);
+	keep(of, id, &p->hot, head);
+	*ret = bs_take(&pack);
+	return 0;
+}
+
+static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+{
+	bs_auto(pack) struct bs_pack *pack = NULL;
+	struct bs_cached *image;
+	uint8_t *landed;
+	int r = read_pack(hs, rq, p, &image, &pack, err);
+
+	if (r == 0 && p->donor)
+		r = bs_hotdonor_open(p->donor, image, &pack, &s->donor, err);
+	if (r < 0)
+		return r;
+	if (s->donor)
+		s->copied = bs_hotdonor_copy(s->donor, image, pack);
 	landed = calloc(pack->n_segments, 1);
 	if (!landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
@@ -502,9 +537,12 @@ static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_r
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	struct streamed *s = reserve(hs, &p->hot, !p->record);
+	struct bs_hot hot = p->hot;
+	struct streamed *s;
 	int r;
 
+	hot.image.digest = *rq->image; /* whoever's it is, it is streamed for this one */
+	s = reserve(hs, &hot, !p->record);
 	if (!s) /* it comes already; or there is no memory, and it is only slower */
 		return 0;
 	r = open_pack(hs, rq, p, s, err);
@@ -514,7 +552,7 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	}
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
-	if (!p->record)
+	if (!p->record && !p->donor)
 		watch(hs, &(struct bs_hotwatch_start){ .image = s->image,
 						       .hot = &s->hot,
 						       .pack = s->pack,
@@ -652,6 +690,11 @@ static void put_streamed(struct bs_hotstart *hs, struct bs_jsonw *w, const struc
 		      : s->result.error == -EBADMSG ? "refused"
 		      : s->result.error		    ? "broken"
 						    : "streamed");
+	if (s->donor) {
+		bs_jsonw_kstr(w, "pack_of",
+			      bs_digest_text(&bs_hotdonor_image(s->donor)->digest, text));
+		bs_jsonw_ku64(w, "copied_blocks", s->copied);
+	}
 	bs_jsonw_ku64(w, "pack_bytes", s->hot.pack.size);
 	bs_jsonw_ku64(w, "bytes", s->result.bytes);
 	bs_jsonw_ku64(w, "segments", s->result.segments);

@@ -6,7 +6,7 @@
  * what the start reads and make one.
  *
  *   find ──there is one──▶ stream: head fetched, image prepared, segments come
- *     │ none
+ *     │ none (a pack of another image with equal frames is streamed beside)
  *     ▼
  *   record: the start gets a mount of its own, of the FUSE file HEX.ID, whose reads
  *           are noted until the window is over; then, on the builder's thread:
@@ -84,6 +84,8 @@ struct bs_hotstart_plan {
 	bool stream; /* call bs_hotstart_stream */
 	bool record; /* call bs_hotstart_record; with stream: its pack is stale, but still of use */
 	struct bs_hot hot;
+	struct bs_cached
+		*donor;	      /* the image that the pack is of, when it is another (hotdonor.h) */
 	struct bs_repo *repo; /* that has it; reference */
 };
 

@@ -4,6 +4,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/blockfs.c %D%/blockfs.h \
 	%D%/hotagain.c %D%/hotagain.h \
 	%D%/hotbuild.c %D%/hotbuild.h \
+	%D%/hotdonor.c %D%/hotdonor.h \
 	%D%/hotfiles.c %D%/hotfiles.h \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \

@@ -436,3 +436,89 @@ another_node_but_the_verdict() {
 	[ "$(hot_state .use.verdict)" = right ]
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json | jq -e '.recordings == 1'
 }
+
+# python_again: the python image with one small layer more, which changes a module and adds a file.
+python_again() {
+	local base n out=$BST_ROOT/again tars=()
+	base=$(image_python)
+	mkdir -p "$out" "$BST_ROOT/layer/usr/lib/python3.11/json" "$BST_ROOT/layer/usr/lib/aaa"
+	for n in 0 1; do
+		gzip -dc "$base/blobs/sha256/$(images_layer_digest "$base" $n)" >"$BST_ROOT/$n.tar"
+		tars+=("$BST_ROOT/$n.tar")
+	done
+	tar -xOf "$BST_ROOT/1.tar" ./usr/lib/python3.11/json/__init__.py >"$BST_ROOT/layer/usr/lib/python3.11/json/__init__.py"
+	echo '# changed' >>"$BST_ROOT/layer/usr/lib/python3.11/json/__init__.py"
+	head -c 300000 /dev/urandom >"$BST_ROOT/layer/usr/lib/aaa/new"
+	images_tar "$BST_ROOT/layer" >"$BST_ROOT/2.tar"
+	"$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
+		"$out" "${tars[@]}" "$BST_ROOT/2.tar" >/dev/null
+	echo "$out"
+}
+
+# run_again ID: as run_hot, from the changed image.
+run_again() {
+	run -0 lazy_run run -b "$BST_ROOT/b2" "$1"
+	[ "$output" = "$said" ]
+}
+
+# frame_bytes: that came beside packs.
+frame_bytes() {
+	node_status .served.cache.fetched_bytes
+}
+
+# translated [FILTER]: of the stream of another image's pack, which has ended.
+translated() {
+	hot_state "select(.pack_of and .state == \"streamed\") | ${1:-.}" | grep .
+}
+
+@test "an image with one more layer starts with what the old one's pack has of it" {
+	local alone bytes hot old
+	hot_image "hot record = never" "hot publish = no"
+	old=$(lazy_digest py)
+	other_script "$script"
+	lazy_publish "$(python_again)" again
+	lazy_bundle "$BST_ROOT/b2" again python3 -c "$script"
+	lazy_edit "$BST_ROOT/b2" '.annotations["dev.bootseer.workload"] = "same"'
+	# on a node that knows nothing
+	run_again alone
+	alone=$(frame_bytes)
+	# the old image is recorded, and streamed on a node that knows it from then on
+	another_node
+	sed -i 's/^record = .*/record = auto/; s/^publish = .*/publish = yes/' "$BOOTSEER_CONFIG"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	run_hot streams
+	bst_wait 10 streamed
+
+	# what it has on this node is copied, and the start recorded all the same
+	bytes=$(frame_bytes)
+	hot=$(node_status .served.cache.hot_bytes)
+	run_again one
+	bst_wait 10 translated
+	echo "alone $alone, now $(($(frame_bytes) - bytes)), $(translated)"
+	[ "$(translated .pack_of)" = "$old" ]
+	[ "$(translated .copied_blocks)" -gt 1500 ]
+	# all but what it read in the moment before
+	[ $(($(frame_bytes) - bytes)) -lt $((alone * 3 / 4)) ]
+	[ $(($(node_status .served.cache.hot_bytes) - hot)) -lt 500000 ]
+	hot_state .state | grep -x recording
+	bst_wait 30 recorded
+
+	# where the old image's blocks are gone, its pack is streamed
+	node_stop
+	rm -rf "$BST_CACHE/images/$(lazy_digest again | cut -d: -f2)"
+	rm -f "$BST_CACHE/images/${old#sha256:}"/{blob,present,blocks,state}
+	curl -sf "http://$REGISTRY/v2/again/tags/list" | jq -r '.tags[] | select(startswith("bootseer-hot-"))' |
+		while read -r tag; do
+			rm -r "$REGISTRY_DIR/docker/registry/v2/repositories/again/_manifests/tags/$tag"
+		done
+	run_again two
+	bst_wait 10 translated
+	echo "alone $alone, now $(frame_bytes), $(translated)"
+	[ "$(translated .copied_blocks)" = 0 ]
+	[ "$(translated .bytes)" -gt 1000000 ]
+	[ "$(frame_bytes)" -lt $((alone * 3 / 4)) ]
+	[ "$(node_status .served.cache.bad_segments)" = 0 ]
+	lazy_no_state
+}

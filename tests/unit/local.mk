@@ -69,6 +69,10 @@ UNIT_TESTS += %D%/test-daemon-program
 tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
 tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-translate
+tests_unit_test_hot_translate_SOURCES = %D%/test-hot-translate.c %D%/unit.h
+tests_unit_test_hot_translate_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-use
 tests_unit_test_hot_use_SOURCES = %D%/test-hot-use.c %D%/unit.h
 tests_unit_test_hot_use_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
