@@ -98,6 +98,7 @@ static const struct key keys[] = {
 	KEY_NS("fetch", start_wait, "2m", "how long a start waits for an unreachable source"),
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
 	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
+	KEY("fetch", LIST, hot_only, "", "patterns of HOST/NAME for which it is not"),
 	KEY("fetch", SIZE, background_rate, "0", "bytes per second for that; 0: no limit"),
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
@@ -459,6 +460,26 @@ static int allows_dir(const struct bs_conf *c, const char *dir, struct bs_error 
 		       dir, c->file);
 }
 
+static bool matches(const struct bs_strv *patterns, const char *name)
+{
+	for (size_t i = 0; i < patterns->n; i++) {
+		if (fnmatch(patterns->v[i], name, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool bs_conf_is_hot_only(const struct bs_conf *c, const struct bs_strv *sources)
+{
+	for (size_t i = 0; i < sources->n; i++) {
+		const char *rest = bs_str_after(sources->v[i], "docker://");
+
+		if (rest && matches(&c->hot_only, rest))
+			return true;
+	}
+	return false;
+}
+
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err)
 {
 	const char *rest = bs_str_after(source, "oci:");
@@ -466,10 +487,8 @@ int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error 
 	if (rest)
 		return allows_dir(c, rest, err);
 	rest = bs_str_after(source, "docker://");
-	for (size_t i = 0; rest && i < c->allow_registries.n; i++) {
-		if (fnmatch(c->allow_registries.v[i], rest, 0) == 0)
-			return 0;
-	}
+	if (rest && matches(&c->allow_registries, rest))
+		return 0;
 	return bs_fail(err, -EPERM,
 		       "source '%s' is not allowed here: add a pattern for it to "
 		       "'allow_registries' in section [policy] of '%s'",

@@ -54,6 +54,7 @@ struct bs_conf {
 	uint64_t start_wait_ns;	     /* a start waits so long for an unreachable source (2m) */
 	uint64_t read_wait_ns;	     /* a reader's, before EIO (5m) */
 	bool background;	     /* complete images after start */
+	struct bs_strv hot_only;     /* globs of HOST/NAME: not those */
 	uint64_t background_rate;    /* bytes per second, 0: no limit */
 	/* [hot] */
 	bool prefetch; /* of hot packs */
@@ -84,6 +85,9 @@ void bs_conf_done(struct bs_conf *c);
 /* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
  * with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
+
+/* Whether images with any of these places are not completed in the background. */
+bool bs_conf_is_hot_only(const struct bs_conf *c, const struct bs_strv *sources);
 
 /*
  * Adds where the data of source may be found: its host's mirrors, source itself, and the

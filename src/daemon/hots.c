@@ -289,12 +289,15 @@ static void ask(struct super *s, struct hot *h, uint64_t wait_ns, bool record, i
 static int keep(struct hot *h, const struct bs_msg *m, const char *workload)
 {
 	const char *source;
+	uint64_t hot_only;
 	int r;
 
 	bs_msg_init(&h->start, BS_MSG_HOT, 0);
 	r = bs_msg_add_text(&h->start, BS_TAG_WORKLOAD, workload);
 	for (size_t n = 0; r == 0 && (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
 		r = bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
+	if (r == 0 && bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only) == 0)
+		r = bs_msg_add_u64(&h->start, BS_TAG_HOT_ONLY, hot_only);
 	return r;
 }
 

@@ -216,15 +216,17 @@ static void verify_cache(struct worker *w, uint32_t id)
 	bs_broker_send(w->broker, &m);
 }
 
-/* The rest of the image, while nobody waits; a stream of it goes first. */
-static void complete_behind(struct worker *w, struct bs_cached *i)
+/* The rest of the image, while nobody waits; a stream of it goes first. m: the start's request. */
+static void complete_behind(struct worker *w, struct bs_cached *i, const struct bs_msg *m)
 {
+	uint64_t hot_only = 0;
 	const uint32_t n_units = bs_blob_geometry(i->blob)->n_units;
 
 	if (bs_blob_n_present(i->blob) < n_units)
 		bs_images_share(w->images, i);
+	(void)bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only);
 	/* also for what is all here, but has not been proven since a restart */
-	if (w->conf->background || bs_blob_n_present(i->blob) == n_units)
+	if ((w->conf->background && !hot_only) || bs_blob_n_present(i->blob) == n_units)
 		(void)bs_cached_complete(i, NULL, NULL);
 }
 
@@ -301,7 +303,7 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 	run_hot(w, m, &rq);
 	i = bs_images_await(w->images, &digest, rq.since_ns, rq.since_ns + rq.wait_ns);
 	if (i) /* else PREPARE says what is wrong */
-		complete_behind(w, i);
+		complete_behind(w, i, m);
 }
 
 static void warm(struct worker *w, struct bs_msg *m)
@@ -378,7 +380,7 @@ static void run_task(struct worker *w, struct bs_msg *m)
 	reply_prepared(w, m->id, i);
 	if (!bs_msg_text(m, BS_TAG_WORKLOAD,
 			 0)) /* else what is hot comes first, see run_hot_task */
-		complete_behind(w, i);
+		complete_behind(w, i, m);
 }
 
 /* Nobody has to have it; it must not keep from others what they have to. */

@@ -522,3 +522,32 @@ translated() {
 	[ "$(node_status .served.cache.bad_segments)" = 0 ]
 	lazy_no_state
 }
+
+completing() {
+	node_status '.served.images[] | .completing or .complete' | grep -x true
+}
+
+@test "hot-only, by the host or the pod, fetches no rest of an image" {
+	registry_start main
+	lazy_publish "$(image_python):latest" py
+	lazy_node "hot record = never" "fetch background_rate = 1M" "fetch hot_only = $REGISTRY/p*"
+	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
+	run_hot host
+	! completing
+	[ "$(node_status .served.lanes.background.requests)" = 0 ]
+	# a pod may want it all the same
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "complete"'
+	run_hot pod
+	bst_wait 5 completing
+	another_node
+	sed -i '/^hot_only/d' "$BOOTSEER_CONFIG"
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "hot-only"'
+	run_hot pod-hot-only
+	! completing
+	lazy_edit "$BST_ROOT/b" 'del(.annotations["dev.bootseer.background"])'
+	run_hot host-complete
+	bst_wait 5 completing
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "some"'
+	run ! lazy_run run -b "$BST_ROOT/b" wrong
+	[[ $output == *"'dev.bootseer.background' is 'some', but must be complete or hot-only"* ]]
+}
