@@ -32,6 +32,7 @@ enum type {
 	DURATION,
 	SIZE,
 	PERCENT,
+	RATE,
 	FALLBACK,
 	RECORD,
 	LIST,
@@ -52,6 +53,7 @@ static const struct {
 	{ "duration", "a number with ms, s, m or h behind" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
 	{ "percent", "a number from 0 to 100 with % behind" },
+	{ "rate", "a number of bytes per second, also with K, M or G behind, or 1% to 100%" },
 	{ "fallback", "unpack or fail" },
 	{ "record", "auto, annotated or never" },
 	{ "list", "words between spaces or commas" },
@@ -99,7 +101,7 @@ static const struct key keys[] = {
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
 	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
 	KEY("fetch", LIST, hot_only, "", "patterns of HOST/NAME for which it is not"),
-	KEY("fetch", SIZE, background_rate, "0", "bytes per second for that; 0: no limit"),
+	KEY("fetch", RATE, background_rate, "0", "bytes per second, or a share; 0: no limit"),
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
 	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
@@ -193,6 +195,20 @@ static int set_percent(uint32_t *at, const char *value)
 	return 0;
 }
 
+static int set_rate(struct bs_rate *at, const char *value)
+{
+	struct bs_rate rate = { 0 };
+	int r = strchr(value, '%') ? set_percent(&rate.percent, value)
+				   : bs_parse_size(value, &rate.bytes);
+
+	if (r < 0)
+		return r;
+	if (strchr(value, '%') && rate.percent == 0)
+		return -ERANGE;
+	*at = rate;
+	return 0;
+}
+
 static bool is_list(enum type type)
 {
 	return type >= LIST && type < TYPE_MAX;
@@ -248,6 +264,8 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return bs_parse_size(value, at);
 	case PERCENT:
 		return set_percent(at, value);
+	case RATE:
+		return set_rate(at, value);
 	case FALLBACK:
 		return bs_fallback_parse(value, at);
 	case RECORD:

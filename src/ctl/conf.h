@@ -28,6 +28,12 @@ enum bs_fallback { BS_FALLBACK_UNPACK, BS_FALLBACK_FAIL, BS_FALLBACK_MAX };
 /* Starts that are recorded when their workload has no hot pack: all, those whose annotation asks. */
 enum bs_record { BS_RECORD_AUTO, BS_RECORD_ANNOTATED, BS_RECORD_NEVER, BS_RECORD_MAX };
 
+/* One of the two, or none: no limit. */
+struct bs_rate {
+	uint64_t bytes; /* per second */
+	uint32_t percent;
+};
+
 struct bs_conf {
 	char *file; /* where it was read from */
 	bool named; /* file was asked for; else it is the installed one, which may be absent */
@@ -55,7 +61,7 @@ struct bs_conf {
 	uint64_t read_wait_ns;	     /* a reader's, before EIO (5m) */
 	bool background;	     /* complete images after start */
 	struct bs_strv hot_only;     /* globs of HOST/NAME: not those */
-	uint64_t background_rate;    /* bytes per second, 0: no limit */
+	struct bs_rate background_rate;
 	/* [hot] */
 	bool prefetch; /* of hot packs */
 	enum bs_record record;

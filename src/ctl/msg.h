@@ -40,8 +40,8 @@ enum bs_msg_type {
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
-	BS_MSG_START, /* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
-	BS_MSG_READY, /* worker: requests are being served */
+	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
+	BS_MSG_READY,	/* worker: requests are being served */
 	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, HOT_ONLY, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
 	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */

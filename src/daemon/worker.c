@@ -584,6 +584,7 @@ static int start_fill(struct worker *w, struct bs_error *err)
 {
 	const struct bs_loop_options lo = {
 		.connections_per_host = w->conf->connections,
+		.background_yields = true,
 		.connect_timeout_ns = w->conf->connect_timeout_ns,
 		.stall_timeout_ns = w->conf->stall_timeout_ns,
 	};
@@ -601,7 +602,8 @@ static int start_fill(struct worker *w, struct bs_error *err)
 
 	if (r < 0)
 		return r;
-	bs_loop_background_rate(w->loop, w->conf->background_rate);
+	bs_loop_background_rate(w->loop, w->conf->background_rate.bytes);
+	bs_loop_background_share(w->loop, w->conf->background_rate.percent);
 	fo.loop = w->loop;
 	return bs_fill_new(&fo, &w->fill, err);
 }

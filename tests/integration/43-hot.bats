@@ -533,7 +533,7 @@ completing() {
 	lazy_node "hot record = never" "fetch background_rate = 1M" "fetch hot_only = $REGISTRY/p*"
 	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
 	run_hot host
-	! completing
+	run ! completing
 	[ "$(node_status .served.lanes.background.requests)" = 0 ]
 	# a pod may want it all the same
 	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "complete"'
@@ -543,7 +543,7 @@ completing() {
 	sed -i '/^hot_only/d' "$BOOTSEER_CONFIG"
 	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "hot-only"'
 	run_hot pod-hot-only
-	! completing
+	run ! completing
 	lazy_edit "$BST_ROOT/b" 'del(.annotations["dev.bootseer.background"])'
 	run_hot host-complete
 	bst_wait 5 completing

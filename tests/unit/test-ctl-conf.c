@@ -84,7 +84,7 @@ static void test_file(void **state)
 			 0);
 	assert_string_equal(c.runtime, "/usr/bin/crun");
 	assert_int_equal(c.connections, 3);
-	assert_true(c.background_rate == 2u << 20);
+	assert_true(c.background_rate.bytes == 2u << 20);
 	assert_int_equal(c.mirrors.n, 3);
 	assert_string_equal(c.mirrors.v[2], "e=f/g");
 	assert_int_equal(c.allow_registries.n, 1);
@@ -248,6 +248,16 @@ static void test_percent(void **state)
 	(void)state;
 	assert_int_equal(read_text("[hot]\nrerecord = 100%\n", &c, &err), 0);
 	assert_int_equal(c.rerecord, 100);
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[fetch]\nbackground_rate = 25%\n", &c, &err), 0);
+	assert_int_equal(c.background_rate.percent, 25);
+	assert_int_equal(c.background_rate.bytes, 0);
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[fetch]\nbackground_rate = 2M\n", &c, &err), 0);
+	assert_int_equal(c.background_rate.percent, 0);
+	assert_int_equal(c.background_rate.bytes, 2 << 20);
+	bs_conf_done(&c);
+	assert_true(read_text("[fetch]\nbackground_rate = 0%\n", &c, &err) < 0);
 	bs_conf_done(&c);
 	for (size_t i = 0; i < BS_ARRAY_LEN(wrong); i++) {
 		char text[64];
