@@ -419,6 +419,30 @@ static int read_from(struct ctl_hot *c, const char *file, struct bs_profile **re
 	return profile_of_list(c, bytes, ret, err);
 }
 
+/* All of them as one; those that come later are newer recordings. */
+static int read_all_from(struct ctl_hot *c, const struct bs_strv *files, struct bs_profile **ret,
+			 struct bs_error *err)
+{
+	bs_auto(profile) struct bs_profile *all = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < files->n && r == 0; i++) {
+		bs_auto(profile) struct bs_profile *p = NULL;
+
+		r = read_from(c, files->v[i], &p, err);
+		if (r < 0)
+			return r;
+		if (all)
+			r = bs_profile_merge(all, p);
+		else
+			all = bs_take(&p);
+	}
+	if (r < 0)
+		return bs_fail_errno(err, r, "merge the profiles");
+	*ret = bs_take(&all);
+	return 0;
+}
+
 static int write_pack(struct building *b, const struct bs_profile *p, uint32_t level,
 		      struct ctl_hot_made *m, struct bs_error *err)
 {
@@ -457,8 +481,8 @@ static int describe_image(struct ctl_hot *c, struct bs_hot *hot, struct bs_error
 	return r;
 }
 
-static int build(struct building *b, const char *workload, const char *from, uint32_t level,
-		 bool replace, struct bs_error *err)
+static int build(struct building *b, const char *workload, const struct bs_strv *from,
+		 uint32_t level, bool replace, struct bs_error *err)
 {
 	ctl_automade m = { .pack_fd = -EBADF };
 	bs_auto(profile) struct bs_profile *p = NULL;
@@ -473,7 +497,7 @@ static int build(struct building *b, const char *workload, const char *from, uin
 			       "%s: workload '%s' has a hot pack: --replace puts this one in its "
 			       "place",
 			       b->c->repo->name, workload);
-	r = read_from(b->c, from, &p, err);
+	r = read_all_from(b->c, from, &p, err);
 	if (r == 0)
 		r = describe_image(b->c, &m.hot, err);
 	if (r == 0)
@@ -491,11 +515,11 @@ int ctl_hot_build(int argc, char **argv)
 {
 	ctl_autohot c = { .net = CTL_NET_INIT };
 	bool replace = false, quiet = false;
-	const char *from = NULL;
+	bs_autostrv from = { 0 };
 	uint32_t level = 9;
 	const struct bs_option options[] = {
-		{ "from", 0, BS_OPTION_TEXT, &from, "FILE",
-		  "a profile, or paths of the image, one a line" },
+		{ "from", 0, BS_OPTION_LIST, &from, "FILE",
+		  "a profile, or a list of paths; of several: all" },
 		{ "replace", 0, BS_OPTION_FLAG, &replace, NULL,
 		  "put it in the place of one that is there" },
 		{ "level", 0, BS_OPTION_U32, &level, "N", "of zstd, 1 to 19 (default 9)" },
@@ -517,7 +541,7 @@ int ctl_hot_build(int argc, char **argv)
 	unsigned int n;
 	int r = bs_options_parse(&usage, argc, argv, args, &n, &err);
 
-	if (r == 0 && !from)
+	if (r == 0 && from.n == 0)
 		r = bs_fail(&err, -EINVAL,
 			    "say of what: --from FILE, a profile or a list of files");
 	if (r == 0 && (level < 1 || level > 19))
@@ -529,7 +553,7 @@ int ctl_hot_build(int argc, char **argv)
 	bs_progress_init(&b.progress, quiet);
 	b.f = bs_framer_new(0);
 	b.packed = malloc(BS_FRAME_DATA_MAX);
-	r = b.f && b.packed ? build(&b, args[1], from, level, replace, &err)
+	r = b.f && b.packed ? build(&b, args[1], &from, level, replace, &err)
 			    : bs_fail(&err, -ENOMEM, "out of memory");
 	(void)bs_framer_free(b.f);
 	free(b.packed);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/human.h"
+#include "base/json.h"
 #include "base/jsonw.h"
 #include "base/str.h"
 #include "cmd/ctl-hot.h"
@@ -182,6 +183,16 @@ static void show_files(struct ctl_hot *c, const struct shown *s, uint32_t most)
 		printf("and %zu more: --files 0 shows all\n", s->n_files - n);
 }
 
+/* What this machine's bootseerd knows of the pack's use, if there is one. */
+static void show_node(struct ctl_hot *c, const struct shown *s, const char *config)
+{
+	bs_auto(json) struct bs_json *status = NULL;
+	char text[BS_DIGEST_TEXT_LEN];
+
+	if (ctl_status_fetch(config, &status, NULL) == 0)
+		ctl_status_use(status, bs_digest_text(&c->a.digest, text), s->hot.workload);
+}
+
 static int show_json(struct ctl_hot *c, const struct shown *s, uint32_t most)
 {
 	const size_t n = most ? BS_MIN((size_t)most, s->n_files) : s->n_files;
@@ -259,18 +270,21 @@ int ctl_hot_show(int argc, char **argv)
 {
 	ctl_autohot c = { .net = CTL_NET_INIT };
 	uint32_t files = FILES_DEFAULT;
-	const char *svg = NULL;
+	const char *svg = NULL, *config = NULL;
 	const struct bs_option options[] = {
 		CTL_HOT_OPTIONS(&c),
 		FILES_OPTION(&files),
 		{ "svg", 0, BS_OPTION_TEXT, &svg, "FILE",
 		  "also write a picture: blocks over time and in order" },
+		{ "config", 'c', BS_OPTION_TEXT, &config, "FILE",
+		  "of this node, see bootseer.conf(5)" },
 		CTL_HOT_JSON(&c),
 	};
 	const struct bs_usage usage = {
 		"bootseerctl hot show REF WORKLOAD|DIGEST [OPTION]...",
 		"Shows what a hot pack has, and of which files, in the order of first use. A\n"
-		"block that several files have counts for each of them.\n",
+		"block that several files have counts for each of them. Where this node started\n"
+		"the workload: what that did with its pack, too.\n",
 		options,
 		BS_ARRAY_LEN(options),
 		2,
@@ -291,6 +305,7 @@ int ctl_hot_show(int argc, char **argv)
 	if (c.json)
 		return show_json(&c, &s, files_wanted(&c, files)) < 0;
 	show_numbers(&c, &s);
+	show_node(&c, &s, config);
 	show_files(&c, &s, files_wanted(&c, files));
 	return 0;
 }

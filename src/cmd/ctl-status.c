@@ -14,6 +14,8 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "base/str.h"
+#include "cache/blocks.h"
 #include "cmd/ctl.h"
 #include "ctl/msg.h"
 
@@ -76,6 +78,70 @@ static void show_images(const struct bs_json *v)
 	}
 }
 
+/* What a start did with its pack, in bytes: hot/use.h says what can be known. */
+static void show_use(const struct bs_json *use, const char *indent)
+{
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN], c[BS_HUMAN_LEN], d[BS_HUMAN_LEN];
+	const struct bs_json *files = bs_json_get(use, "files");
+	const uint64_t block = BS_BLOCK_BYTES;
+
+	(void)printf("%sof the pack %s were read, %s warmed before, %s read by nobody\n", indent,
+		     bs_human_bytes(number(use, "read_blocks") * block, a),
+		     bs_human_bytes(number(use, "warmed_blocks") * block, b),
+		     bs_human_bytes(number(use, "unread_blocks") * block, c));
+	(void)printf("%sbeside it %s fetched and %s cached in %" PRIu64
+		     " reads, at least %s needed%s%s\n",
+		     indent, bs_human_bytes(number(use, "fetched_blocks") * block, a),
+		     bs_human_bytes(number(use, "cached_blocks") * block, b),
+		     number(use, "missed_reads"),
+		     bs_human_bytes(number(use, "missed_min_blocks") * block, d),
+		     truth(use, "mixed") ? "; other workloads of the image read, too" : "",
+		     truth(use, "over") ? "" : "; still watched");
+	for (size_t i = 0; i < bs_json_n(files); i++) {
+		const struct bs_json *f = bs_json_at(files, i), *path = bs_json_get(f, "path");
+		bs_autofree char *shown = NULL;
+
+		if (bs_json_is(path, BS_JSON_STRING))
+			shown = bs_str_shown(path->text, path->len);
+		(void)printf("%s  %9s  %s\n", indent,
+			     bs_human_bytes(number(f, "blocks") * block, a), shown ? shown : "?");
+	}
+}
+
+static void show_hot(const struct bs_json *v)
+{
+	const struct bs_json *hots = bs_json_find(v, "served.hot");
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN], rate[BS_HUMAN_LEN];
+
+	for (size_t i = 0; i < bs_json_n(hots); i++) {
+		const struct bs_json *h = bs_json_at(hots, i), *use = bs_json_get(h, "use");
+		const char *image = bs_json_str(bs_json_get(h, "image"));
+		const char *workload = bs_json_str(bs_json_get(h, "workload"));
+		const char *state = bs_json_str(bs_json_get(h, "state"));
+		const char *verdict = bs_json_str(bs_json_get(use, "verdict"));
+		const char *pack_of = bs_json_str(bs_json_get(h, "pack_of"));
+
+		if (!image || !workload || !state)
+			continue;
+		(void)printf("hot %s of %.19s  %s", workload, image, state);
+		if (bs_json_get(h, "pack_bytes"))
+			(void)printf(", pack %s", bs_human_bytes(number(h, "pack_bytes"), a));
+		if (pack_of)
+			(void)printf(" of %.19s, %s copied from there", pack_of,
+				     bs_human_bytes(number(h, "copied_blocks") * BS_BLOCK_BYTES,
+						    b));
+		if (number(h, "bytes") > 0)
+			(void)printf(", %s came at %s", bs_human_bytes(number(h, "bytes"), b),
+				     bs_human_rate(number(h, "bytes"), number(h, "duration_ns"),
+						   rate));
+		if (verdict && strcmp(verdict, "none") != 0)
+			(void)printf(", %s", verdict);
+		(void)puts("");
+		if (use)
+			show_use(use, "    ");
+	}
+}
+
 static void show_cache(const struct bs_json *v)
 {
 	const uint64_t hits = number(v, "served.cache.hits"),
@@ -119,9 +185,10 @@ static void show(const struct bs_json *v)
 		(void)puts("fuse      not to be had: images are unpacked");
 	show_cache(v);
 	show_images(v);
+	show_hot(v);
 }
 
-static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
+int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 {
 	bs_autofree char *text = NULL;
 	bs_automsg reply;
@@ -134,6 +201,24 @@ static int fetch(const char *config, struct bs_json **ret, struct bs_error *err)
 	if (bs_msg_long(&reply, BS_TAG_JSON, REPLY_MAX, &text) < 0)
 		return bs_fail(err, -EPROTO, "bootseerd sent no status");
 	return bs_json_parse("the status", text, strlen(text), REPLY_MAX, ret, err);
+}
+
+void ctl_status_use(const struct bs_json *status, const char *image, const char *workload)
+{
+	const struct bs_json *hots = bs_json_find(status, "served.hot");
+
+	for (size_t i = 0; i < bs_json_n(hots); i++) {
+		const struct bs_json *h = bs_json_at(hots, i), *use = bs_json_get(h, "use");
+		const char *is_image = bs_json_str(bs_json_get(h, "image"));
+		const char *is_workload = bs_json_str(bs_json_get(h, "workload"));
+
+		if (!use || !is_image || !is_workload || strcmp(is_image, image) != 0 ||
+		    strcmp(is_workload, workload) != 0)
+			continue;
+		(void)puts("on this node, last start");
+		show_use(use, "           ");
+		return;
+	}
 }
 
 int ctl_status(int argc, char **argv)
@@ -159,7 +244,7 @@ int ctl_status(int argc, char **argv)
 
 	if (r != 0)
 		return ctl_usage(&usage, r, &err);
-	if (fetch(config, &v, &err) < 0)
+	if (ctl_status_fetch(config, &v, &err) < 0)
 		return ctl_fail(&err);
 	if (!json) {
 		show(v);

@@ -53,6 +53,11 @@ int ctl_fail(const struct bs_error *err);
 /* One request without fields to the running bootseerd, which is never started for it. */
 int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, struct bs_msg *ret,
 		  struct bs_error *err);
+/* What bootseerd says of itself; else as above. */
+struct bs_json;
+int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err);
+/* Prints what the last start of the workload did with its pack, if the status says so. */
+void ctl_status_use(const struct bs_json *status, const char *image, const char *workload);
 /* `image verify --cache`: the exit code, 1 when frames were wrong. */
 int ctl_node_verify(const char *config, bool json);
 

@@ -31,6 +31,8 @@ enum type {
 	NUMBER,
 	DURATION,
 	SIZE,
+	PERCENT,
+	RATE,
 	FALLBACK,
 	RECORD,
 	LIST,
@@ -50,6 +52,8 @@ static const struct {
 	{ "number", "a number from 1 to 1000" },
 	{ "duration", "a number with ms, s, m or h behind" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
+	{ "percent", "a number from 0 to 100 with % behind" },
+	{ "rate", "a number of bytes per second, also with K, M or G behind, or 1% to 100%" },
 	{ "fallback", "unpack or fail" },
 	{ "record", "auto, annotated or never" },
 	{ "list", "words between spaces or commas" },
@@ -96,10 +100,12 @@ static const struct key keys[] = {
 	KEY_NS("fetch", start_wait, "2m", "how long a start waits for an unreachable source"),
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
 	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
-	KEY("fetch", SIZE, background_rate, "0", "bytes per second for that; 0: no limit"),
+	KEY("fetch", LIST, hot_only, "", "patterns of HOST/NAME for which it is not"),
+	KEY("fetch", RATE, background_rate, "0", "bytes per second, or a share; 0: no limit"),
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
 	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
+	KEY("hot", PERCENT, rerecord, "10%", "missed beside a pack: recorded again; 0%: never"),
 	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),
@@ -169,6 +175,40 @@ static int set_number(uint32_t *at, const char *value)
 	return 0;
 }
 
+static int set_percent(uint32_t *at, const char *value)
+{
+	const size_t len = strlen(value);
+	char digits[8];
+	uint32_t n;
+	int r;
+
+	if (len < 2 || len > sizeof(digits) || value[len - 1] != '%')
+		return -EINVAL;
+	memcpy(digits, value, len - 1);
+	digits[len - 1] = '\0';
+	r = bs_parse_u32(digits, &n);
+	if (r < 0)
+		return r;
+	if (n > 100)
+		return -ERANGE;
+	*at = n;
+	return 0;
+}
+
+static int set_rate(struct bs_rate *at, const char *value)
+{
+	struct bs_rate rate = { 0 };
+	int r = strchr(value, '%') ? set_percent(&rate.percent, value)
+				   : bs_parse_size(value, &rate.bytes);
+
+	if (r < 0)
+		return r;
+	if (strchr(value, '%') && rate.percent == 0)
+		return -ERANGE;
+	*at = rate;
+	return 0;
+}
+
 static bool is_list(enum type type)
 {
 	return type >= LIST && type < TYPE_MAX;
@@ -222,6 +262,10 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 		return bs_parse_duration(value, at);
 	case SIZE:
 		return bs_parse_size(value, at);
+	case PERCENT:
+		return set_percent(at, value);
+	case RATE:
+		return set_rate(at, value);
 	case FALLBACK:
 		return bs_fallback_parse(value, at);
 	case RECORD:
@@ -434,6 +478,26 @@ static int allows_dir(const struct bs_conf *c, const char *dir, struct bs_error 
 		       dir, c->file);
 }
 
+static bool matches(const struct bs_strv *patterns, const char *name)
+{
+	for (size_t i = 0; i < patterns->n; i++) {
+		if (fnmatch(patterns->v[i], name, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool bs_conf_is_hot_only(const struct bs_conf *c, const struct bs_strv *sources)
+{
+	for (size_t i = 0; i < sources->n; i++) {
+		const char *rest = bs_str_after(sources->v[i], "docker://");
+
+		if (rest && matches(&c->hot_only, rest))
+			return true;
+	}
+	return false;
+}
+
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err)
 {
 	const char *rest = bs_str_after(source, "oci:");
@@ -441,10 +505,8 @@ int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error 
 	if (rest)
 		return allows_dir(c, rest, err);
 	rest = bs_str_after(source, "docker://");
-	for (size_t i = 0; rest && i < c->allow_registries.n; i++) {
-		if (fnmatch(c->allow_registries.v[i], rest, 0) == 0)
-			return 0;
-	}
+	if (rest && matches(&c->allow_registries, rest))
+		return 0;
 	return bs_fail(err, -EPERM,
 		       "source '%s' is not allowed here: add a pattern for it to "
 		       "'allow_registries' in section [policy] of '%s'",

@@ -28,6 +28,12 @@ enum bs_fallback { BS_FALLBACK_UNPACK, BS_FALLBACK_FAIL, BS_FALLBACK_MAX };
 /* Starts that are recorded when their workload has no hot pack: all, those whose annotation asks. */
 enum bs_record { BS_RECORD_AUTO, BS_RECORD_ANNOTATED, BS_RECORD_NEVER, BS_RECORD_MAX };
 
+/* One of the two, or none: no limit. */
+struct bs_rate {
+	uint64_t bytes; /* per second */
+	uint32_t percent;
+};
+
 struct bs_conf {
 	char *file; /* where it was read from */
 	bool named; /* file was asked for; else it is the installed one, which may be absent */
@@ -54,11 +60,13 @@ struct bs_conf {
 	uint64_t start_wait_ns;	     /* a start waits so long for an unreachable source (2m) */
 	uint64_t read_wait_ns;	     /* a reader's, before EIO (5m) */
 	bool background;	     /* complete images after start */
-	uint64_t background_rate;    /* bytes per second, 0: no limit */
+	struct bs_strv hot_only;     /* globs of HOST/NAME: not those */
+	struct bs_rate background_rate;
 	/* [hot] */
 	bool prefetch; /* of hot packs */
 	enum bs_record record;
 	uint64_t record_window_ns; /* 2m */
+	uint32_t rerecord;	   /* percent of a pack's size missed, 0: never (10) */
 	bool publish;
 	/* [auth] */
 	char *docker_config;
@@ -83,6 +91,9 @@ void bs_conf_done(struct bs_conf *c);
 /* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
  * with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
+
+/* Whether images with any of these places are not completed in the background. */
+bool bs_conf_is_hot_only(const struct bs_conf *c, const struct bs_strv *sources);
 
 /*
  * Adds where the data of source may be found: its host's mirrors, source itself, and the

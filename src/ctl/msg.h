@@ -32,7 +32,7 @@ enum bs_msg_type {
 	BS_MSG_REPLY = 1, /* RESULT, TEXT on failure, and what the request's row says */
 	/* to the supervisor, from shim and tools */
 	BS_MSG_HELLO,	/* -> PROGRAM version */
-	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD -> fd: EROFS mount, the caller's own copy; COMPLETE */
+	BS_MSG_ACQUIRE, /* CONTAINER, DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD, HOT_ONLY 1: the rest of the image is not to be fetched -> fd: EROFS mount, the caller's own copy; COMPLETE */
 	BS_MSG_RELEASE, /* CONTAINER */
 	BS_MSG_STATUS,	/* -> JSON */
 	BS_MSG_COMPLETE, /* DIGEST, SOURCE…: fetch the rest now -> when done */
@@ -40,9 +40,9 @@ enum bs_msg_type {
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
-	BS_MSG_START, /* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
-	BS_MSG_READY, /* worker: requests are being served */
-	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
+	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
+	BS_MSG_READY,	/* worker: requests are being served */
+	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, HOT_ONLY, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
 	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
 	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged at LEVEL */
@@ -58,9 +58,9 @@ enum bs_msg_type {
 	   SOURCE…, WAIT_NS -> DIGEST of the converted image for this machine */
 	BS_MSG_RESOLVE,
 	/* between supervisor and worker, too */
-	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
+	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, HOT_ONLY, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
 	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, WORKLOAD, STREAM 1: a hot pack begins to come, 0: it ended, or will not */
-	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where a warmer hears what has come of its pack */
+	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where the warmer PID hears what has come of its pack */
 	BS_MSG_RECORDED, /* to the worker, no reply: DIGEST, WORKLOAD: the container that is recorded has ended */
 	BS_MSG_TYPE_MAX
 };
@@ -90,6 +90,7 @@ enum bs_msg_tag {
 	BS_TAG_FILE, /* of the FUSE filesystem */
 	BS_TAG_STREAM,
 	BS_TAG_LEVEL, /* enum bs_log_level */
+	BS_TAG_HOT_ONLY,
 	BS_TAG_MAX
 };
 

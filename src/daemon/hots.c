@@ -181,22 +181,28 @@ static void warmer_ended(struct super *s, struct child *c, struct bs_msg *m)
 	((struct held_image *)c->cookie)->warmer = NULL;
 }
 
-/* Tells the worker where the warmer listens. */
+/* The worker is told where it listens, and which process it is: its reads are not the start's. */
+static void tell_worker(struct super *s, const struct held_image *i, const struct child *c, int fd)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_WARM, 0);
+	if (bs_msg_add_text(&m, BS_TAG_DIGEST, i->digest) == 0 &&
+	    bs_msg_add_u64(&m, BS_TAG_PID, (uint64_t)c->process.pid) == 0 &&
+	    bs_msg_add_fd(&m, fd) == 0)
+		(void)workers_send(s, &m); /* else the warmer reads an end at once */
+}
+
 static void start_warmer(struct super *s, struct held_image *i)
 {
 	bs_autofd int mnt = bs_mountfd_clone(i->mnt, "", NULL), ours = -EBADF, theirs = -EBADF;
 	struct bs_error err = BS_ERROR_INIT;
 	int pair[2], fds[2];
-	bs_automsg m;
 
 	if (mnt < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	ours = pair[0];
 	theirs = pair[1];
-	bs_msg_init(&m, BS_MSG_WARM, 0);
-	if (bs_msg_add_text(&m, BS_TAG_DIGEST, i->digest) < 0 || bs_msg_add_fd(&m, ours) < 0 ||
-	    !workers_send(s, &m))
-		return;
 	fds[0] = theirs;
 	fds[1] = mnt;
 	if (children_start(s, "warm", "", fds, 2, bs_clock_ns() + BS_WARM_NS_MAX + WARM_GRACE_NS,
@@ -205,6 +211,7 @@ static void start_warmer(struct super *s, struct held_image *i)
 		return;
 	}
 	i->warmer = bs_list_entry(s->children.prev, struct child, all);
+	tell_worker(s, i, i->warmer, ours);
 }
 
 static void tend_warmer(struct super *s, struct held_image *i)
@@ -389,12 +396,14 @@ void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const str
 {
 	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0), *source;
 	struct hot *h = workload ? hot_new(s, i, workload) : NULL;
-	uint64_t record = 0;
+	uint64_t record = 0, hot_only;
 
 	if (!h) /* a start is as well without */
 		return;
 	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
 		(void)bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
+	if (bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only) == 0)
+		(void)bs_msg_add_u64(&h->start, BS_TAG_HOT_ONLY, hot_only);
 	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
 	h->waiter = a;
 	a->hot = h;

@@ -118,6 +118,7 @@ struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_typ
 			     const struct bs_msg *m, uint64_t wait_ns)
 {
 	const char *source;
+	uint64_t hot_only;
 
 	close_request(p);
 	bs_msg_init(&p->request, type, ++s->next_id);
@@ -125,6 +126,8 @@ struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_typ
 	(void)bs_msg_add_u64(&p->request, BS_TAG_WAIT_NS, wait_ns);
 	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
 		(void)bs_msg_add_text(&p->request, BS_TAG_SOURCE, source);
+	if (bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only) == 0)
+		(void)bs_msg_add_u64(&p->request, BS_TAG_HOT_ONLY, hot_only);
 	p->open = true;
 	p->tries = 0;
 	return &p->request;

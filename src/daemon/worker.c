@@ -222,15 +222,17 @@ static void verify_cache(struct worker *w, uint32_t id)
 	bs_broker_send(w->broker, &m);
 }
 
-/* The rest of the image, while nobody waits; a stream of it goes first. */
-static void complete_behind(struct worker *w, struct bs_cached *i)
+/* The rest of the image, while nobody waits; a stream of it goes first. m: the start's request. */
+static void complete_behind(struct worker *w, struct bs_cached *i, const struct bs_msg *m)
 {
+	uint64_t hot_only = 0;
 	const uint32_t n_units = bs_blob_geometry(i->blob)->n_units;
 
 	if (bs_blob_n_present(i->blob) < n_units)
 		bs_images_share(w->images, i);
+	(void)bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only);
 	/* also for what is all here, but has not been proven since a restart */
-	if (w->conf->background || bs_blob_n_present(i->blob) == n_units)
+	if ((w->conf->background && !hot_only) || bs_blob_n_present(i->blob) == n_units)
 		(void)bs_cached_complete(i, NULL, NULL);
 }
 
@@ -265,16 +267,15 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 	struct bs_error err = BS_ERROR_INIT;
 	char file[BS_HOTSTART_FILE_LEN];
 	struct bs_cached *i = NULL;
-	int r = 0;
 
 	bs_hotstart_find(w->hot, rq, &plan);
 	plan.stream = plan.stream && w->conf->prefetch;
-	if (plan.record)
-		r = bs_hotstart_record(w->hot, rq, &i, file, &err);
-	reply_hot(w, m->id, plan.stream, r == 0 ? i : NULL, file);
-	if (plan.stream)
-		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
-	if (r < 0)
+	if (plan.record && bs_hotstart_record(w->hot, rq, &i, file, &err) < 0) {
+		event(w, bs_error_text(&err));
+		plan.record = false;
+	}
+	reply_hot(w, m->id, plan.stream, plan.record ? i : NULL, file);
+	if (plan.stream && bs_hotstart_stream(w->hot, rq, &plan, &err) < 0)
 		event(w, bs_error_text(&err));
 	bs_hotstart_plan_done(&plan);
 }
@@ -307,7 +308,7 @@ static void run_hot_task(struct worker *w, struct bs_msg *m)
 	run_hot(w, m, &rq);
 	i = bs_images_await(w->images, &digest, rq.since_ns, rq.since_ns + rq.wait_ns);
 	if (i) /* else PREPARE says what is wrong */
-		complete_behind(w, i);
+		complete_behind(w, i, m);
 }
 
 static void warm(struct worker *w, struct bs_msg *m)
@@ -315,9 +316,11 @@ static void warm(struct worker *w, struct bs_msg *m)
 	struct bs_error err = BS_ERROR_INIT;
 	int fd = bs_msg_take_fd(m, 0);
 	struct bs_digest digest;
+	uint64_t pid = 0;
 
+	(void)bs_msg_u64(m, BS_TAG_PID, &pid);
 	if (fd >= 0 && read_digest(m, &digest, &err) == 0)
-		bs_hotstart_warm(w->hot, &digest, fd);
+		bs_hotstart_warm(w->hot, &digest, fd, (pid_t)pid);
 	else
 		(void)bs_close(fd);
 }
@@ -391,7 +394,7 @@ static void run_task(struct worker *w, struct bs_msg *m)
 	reply_prepared(w, m->id, i);
 	if (!bs_msg_text(m, BS_TAG_WORKLOAD,
 			 0)) /* else what is hot comes first, see run_hot_task */
-		complete_behind(w, i);
+		complete_behind(w, i, m);
 }
 
 /* Nobody has to have it; it must not keep from others what they have to. */
@@ -597,6 +600,7 @@ static int start_fill(struct worker *w, struct bs_error *err)
 {
 	const struct bs_loop_options lo = {
 		.connections_per_host = w->conf->connections,
+		.background_yields = true,
 		.connect_timeout_ns = w->conf->connect_timeout_ns,
 		.stall_timeout_ns = w->conf->stall_timeout_ns,
 	};
@@ -614,7 +618,8 @@ static int start_fill(struct worker *w, struct bs_error *err)
 
 	if (r < 0)
 		return r;
-	bs_loop_background_rate(w->loop, w->conf->background_rate);
+	bs_loop_background_rate(w->loop, w->conf->background_rate.bytes);
+	bs_loop_background_share(w->loop, w->conf->background_rate.percent);
 	fo.loop = w->loop;
 	return bs_fill_new(&fo, &w->fill, err);
 }
@@ -649,6 +654,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 					  .publish = w->conf->publish,
 					  .window_ns = w->conf->record_window_ns,
 					  .parallel_max = w->conf->connections,
+					  .rerecord = w->conf->rerecord,
 					  .event = hot_event,
 					  .streaming = streaming,
 					  .cookie = w };

@@ -33,7 +33,7 @@ struct bs_disk_range {
 	uint32_t block;
 	uint32_t n_blocks;
 	uint32_t at_ms;
-	uint32_t n_runs;
+	uint32_t runs;
 };
 static_assert(sizeof(struct bs_disk_range) == 16, "range");
 

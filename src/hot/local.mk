@@ -9,5 +9,7 @@ src_hot_libhot_a_SOURCES = \
 	%D%/proof.c %D%/proof.h \
 	%D%/recording.c %D%/recording.h \
 	%D%/store.c %D%/store.h \
+	%D%/translate.c %D%/translate.h \
+	%D%/use.c %D%/use.h \
 	%D%/warmlist.c %D%/warmlist.h
 HOT_LIBS = src/hot/libhot.a $(CACHE_LIBS) $(IMAGE_LIBS) $(NET_LIBS) $(OCI_LIBS)

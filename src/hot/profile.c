@@ -96,7 +96,7 @@ static int read_head(struct bs_profile *p, const struct bs_disk_profile *h, size
 static bool continues(const struct bs_profile_range *a, const struct bs_profile_range *b)
 {
 	return (uint64_t)a->block + a->n_blocks == b->block && a->at_ms == b->at_ms &&
-	       a->n_runs == b->n_runs;
+	       a->runs == b->runs;
 }
 
 static uint64_t *new_bits(const struct bs_profile *p)
@@ -122,8 +122,8 @@ static const char *check_range(const struct bs_profile *p, uint32_t i, uint64_t 
 		return "it is empty, or beyond the end of the blob";
 	if (g->at_ms > p->window_ms || (i > 0 && g->at_ms < g[-1].at_ms))
 		return "its time descends, or is after the recording's end";
-	if (g->n_runs < 1 || g->n_runs > p->n_runs)
-		return "it was needed by no recording, or by more than there are";
+	if (g->runs == 0 || (uint64_t)g->runs >> p->n_runs)
+		return "it was needed by no recording, or by one that there is not";
 	if (i > 0 && continues(&g[-1], g))
 		return "it is one with that before it";
 	for (uint64_t b = g->block; b < (uint64_t)g->block + g->n_blocks; b++) {
@@ -147,7 +147,7 @@ static int read_ranges(struct bs_profile *p, const uint8_t *at, struct bs_error 
 
 		memcpy(&d, at + (size_t)i * sizeof(d), sizeof(d));
 		p->ranges[i] = (struct bs_profile_range){ le32toh(d.block), le32toh(d.n_blocks),
-							  le32toh(d.at_ms), le32toh(d.n_runs) };
+							  le32toh(d.at_ms), le32toh(d.runs) };
 		wrong = check_range(p, i, bits);
 		if (wrong)
 			return bs_fail(err, -EBADMSG, "profile: range %u: %s", i, wrong);
@@ -200,7 +200,7 @@ static uint8_t *disk_form(const struct bs_profile *p, size_t *ret_len)
 	for (uint32_t i = 0; i < p->n_ranges; i++) {
 		const struct bs_profile_range *g = &p->ranges[i];
 		struct bs_disk_range d = { htole32(g->block), htole32(g->n_blocks),
-					   htole32(g->at_ms), htole32(g->n_runs) };
+					   htole32(g->at_ms), htole32(g->runs) };
 
 		memcpy(out + sizeof(h) + (size_t)i * sizeof(d), &d, sizeof(d));
 	}
@@ -245,7 +245,7 @@ static int append(struct bs_profile *p, const struct bs_profile_range *g)
 
 /* A block of either, with its place in the run that needed it first. */
 struct need {
-	uint32_t block, at_ms, n_runs;
+	uint32_t block, at_ms, runs;
 	uint32_t order;
 };
 
@@ -271,22 +271,32 @@ static void index_done(struct index *x)
 	free(x->needs);
 }
 
-static int index_add(struct index *x, uint32_t block, uint32_t at_ms, uint32_t n_runs)
+static int index_add(struct index *x, uint32_t block, uint32_t at_ms, uint32_t runs)
 {
+	struct need *w;
+
+	if (x->of[block] != 0) {
+		w = &x->needs[x->of[block] - 1];
+		w->runs |= runs;
+		w->at_ms = BS_MIN(w->at_ms, at_ms);
+		return 0;
+	}
 	if (bs_grow(&x->needs, &x->cap, x->n + 1, sizeof(*x->needs)) < 0)
 		return -ENOMEM;
-	x->needs[x->n] = (struct need){ block, at_ms, n_runs, (uint32_t)x->n };
+	x->needs[x->n] = (struct need){ block, at_ms, runs, (uint32_t)x->n };
 	x->of[block] = (uint32_t)++x->n;
 	return 0;
 }
 
-static int index_profile(struct index *x, const struct bs_profile *p)
+/* newer: recordings that come after those of p; what only older ones needed than there may be goes. */
+static int index_profile(struct index *x, const struct bs_profile *p, uint32_t newer)
 {
 	for (uint32_t i = 0; i < p->n_ranges; i++) {
 		const struct bs_profile_range *g = &p->ranges[i];
+		const uint32_t runs = (uint32_t)((uint64_t)g->runs << newer);
 
-		for (uint32_t k = 0; k < g->n_blocks; k++) {
-			if (index_add(x, g->block + k, g->at_ms, g->n_runs) < 0)
+		for (uint32_t k = 0; runs != 0 && k < g->n_blocks; k++) {
+			if (index_add(x, g->block + k, g->at_ms, runs) < 0)
 				return -ENOMEM;
 		}
 	}
@@ -305,49 +315,30 @@ static int index_run(struct index *x, const struct bs_profile *p,
 				      p->blob_blocks);
 
 		for (uint64_t b = events[i].block; events[i].at_ms <= window_ms && b < end; b++) {
-			struct need *w;
-
-			if (!see(bits, b))
-				continue;
-			if (x->of[b] == 0) {
-				if (index_add(x, (uint32_t)b, events[i].at_ms, 1) < 0)
-					return -ENOMEM;
-				continue;
-			}
-			w = &x->needs[x->of[b] - 1];
-			w->n_runs++;
-			w->at_ms = BS_MIN(w->at_ms, events[i].at_ms);
+			if (see(bits, b) && index_add(x, (uint32_t)b, events[i].at_ms, 1) < 0)
+				return -ENOMEM;
 		}
 	}
 	return 0;
 }
 
-int bs_profile_add_run(struct bs_profile *p, const struct bs_profile_event *events, size_t n,
-		       uint32_t window_ms)
+/* p becomes what is in the index. */
+static int take_index(struct bs_profile *p, struct index *x, uint32_t newer, uint32_t window_ms)
 {
-	__attribute__((cleanup(index_done))) struct index x = {
-		.of = calloc(p->blob_blocks + 1, sizeof(*x.of)),
-	};
 	struct bs_profile merged = *p;
 	int r = 0;
 
-	if (!x.of)
-		return -ENOMEM;
-	if (p->n_runs == BS_PROFILE_RUNS_MAX)
-		return -EFBIG;
-	if (index_profile(&x, p) < 0 || index_run(&x, p, events, n, window_ms) < 0)
-		return -ENOMEM;
-	if (x.n > 0) /* there may be no array */
-		qsort(x.needs, x.n, sizeof(*x.needs), by_time);
+	if (x->n > 0) /* there may be no array */
+		qsort(x->needs, x->n, sizeof(*x->needs), by_time);
 	merged.ranges = NULL;
 	merged.n_ranges = 0;
 	merged.cap = 0;
-	merged.n_runs++;
+	merged.n_runs = BS_MIN(p->n_runs + newer, BS_PROFILE_RUNS_MAX);
 	merged.window_ms = BS_MAX(p->window_ms, window_ms);
-	for (size_t i = 0; i < x.n && r == 0; i++)
+	for (size_t i = 0; i < x->n && r == 0; i++)
 		r = append(&merged,
-			   &(struct bs_profile_range){ x.needs[i].block, 1, x.needs[i].at_ms,
-						       x.needs[i].n_runs });
+			   &(struct bs_profile_range){ x->needs[i].block, 1, x->needs[i].at_ms,
+						       x->needs[i].runs });
 	if (r < 0) {
 		free(merged.ranges);
 		return r;
@@ -357,13 +348,87 @@ int bs_profile_add_run(struct bs_profile *p, const struct bs_profile_event *even
 	return 0;
 }
 
+int bs_profile_add_run(struct bs_profile *p, const struct bs_profile_event *events, size_t n,
+		       uint32_t window_ms)
+{
+	__attribute__((cleanup(index_done))) struct index x = {
+		.of = calloc(p->blob_blocks + 1, sizeof(*x.of)),
+	};
+
+	if (!x.of || index_profile(&x, p, 1) < 0 || index_run(&x, p, events, n, window_ms) < 0)
+		return -ENOMEM;
+	return take_index(p, &x, 1, window_ms);
+}
+
+int bs_profile_merge(struct bs_profile *p, const struct bs_profile *newer)
+{
+	__attribute__((cleanup(index_done))) struct index x = {
+		.of = calloc(p->blob_blocks + 1, sizeof(*x.of)),
+	};
+
+	if (!bs_digest_eq(&p->table, &newer->table) || p->blob_blocks != newer->blob_blocks)
+		return -EINVAL;
+	if (!x.of || index_profile(&x, p, newer->n_runs) < 0 || index_profile(&x, newer, 0) < 0)
+		return -ENOMEM;
+	return take_index(p, &x, newer->n_runs, newer->window_ms);
+}
+
+int bs_profile_keep_runs(struct bs_profile *p, uint32_t n)
+{
+	const uint32_t kept = (uint32_t)((UINT64_C(1) << n) - 1);
+	struct bs_profile less = *p;
+	int r = 0;
+
+	if (n >= p->n_runs)
+		return 0;
+	less.ranges = NULL;
+	less.n_ranges = 0;
+	less.cap = 0;
+	less.n_runs = n;
+	for (uint32_t i = 0; i < p->n_ranges && r == 0; i++) {
+		struct bs_profile_range g = p->ranges[i];
+
+		g.runs &= kept;
+		if (g.runs != 0)
+			r = append(&less, &g);
+	}
+	if (r < 0) {
+		free(less.ranges);
+		return r;
+	}
+	free(p->ranges);
+	*p = less;
+	return 0;
+}
+
 uint64_t bs_profile_blocks(const struct bs_profile *p, uint32_t min_runs)
 {
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < p->n_ranges; i++) {
-		if (p->ranges[i].n_runs >= min_runs)
+		if ((uint32_t)__builtin_popcount(p->ranges[i].runs) >= min_runs)
 			n += p->ranges[i].n_blocks;
+	}
+	return n;
+}
+
+int64_t bs_profile_beside(const struct bs_profile *p, const struct bs_profile *other)
+{
+	bs_autofree uint64_t *bits = new_bits(other);
+	int64_t n = 0;
+
+	if (!bits)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < other->n_ranges; i++) {
+		for (uint32_t k = 0; k < other->ranges[i].n_blocks; k++)
+			(void)see(bits, (uint64_t)other->ranges[i].block + k);
+	}
+	for (uint32_t i = 0; i < p->n_ranges; i++) {
+		for (uint32_t k = 0; k < p->ranges[i].n_blocks; k++) {
+			const uint64_t b = (uint64_t)p->ranges[i].block + k;
+
+			n += b >= other->blob_blocks || see(bits, b);
+		}
 	}
 	return n;
 }

@@ -16,14 +16,15 @@
 struct bs_error;
 
 #define BS_PROFILE_RANGES_MAX (1u << 22)
-#define BS_PROFILE_RUNS_MAX 65535u
+#define BS_PROFILE_RUNS_MAX 32u
+#define BS_PROFILE_RUNS_KEPT 4u		/* when a workload is recorded again, with the new one */
 #define BS_PROFILE_DATA_MAX (96u << 20) /* compressed */
 
 struct bs_profile_range {
 	uint32_t block; /* of the blob */
 	uint32_t n_blocks;
-	uint32_t at_ms;	 /* since the start */
-	uint32_t n_runs; /* recordings that needed it */
+	uint32_t at_ms; /* since the start */
+	uint32_t runs;	/* recordings that needed it: a bit each, bit 0 is the newest one */
 };
 
 struct bs_profile {
@@ -53,14 +54,23 @@ struct bs_profile_event {
 };
 
 /*
- * Adds a recording: its events in the order of use, whatever they say beyond the blob
- * or after window_ms is cut off. A block's place is that of the run that needed it
- * first. -ENOMEM, -EFBIG.
+ * Adds a recording, the newest: its events in the order of use, whatever they say beyond the
+ * blob or after window_ms is cut off. A block's place is that of the run that needed it
+ * first. Of more than BS_PROFILE_RUNS_MAX the oldest ones are forgotten, and with them the
+ * blocks that only they needed. -ENOMEM, -EFBIG.
  */
 int bs_profile_add_run(struct bs_profile *p, const struct bs_profile_event *events, size_t n,
 		       uint32_t window_ms);
 
+/* The same for all recordings of another profile of the image, newer than those of p. -EINVAL. */
+int bs_profile_merge(struct bs_profile *p, const struct bs_profile *newer);
+/* Forgets all recordings but the last n < BS_PROFILE_RUNS_MAX. */
+int bs_profile_keep_runs(struct bs_profile *p, uint32_t n);
+
 /* How many blocks there are that at least min_runs recordings needed. */
 uint64_t bs_profile_blocks(const struct bs_profile *p, uint32_t min_runs);
+
+/* How many blocks it has that the other has not. -ENOMEM. */
+int64_t bs_profile_beside(const struct bs_profile *p, const struct bs_profile *other);
 
 #endif

@@ -278,3 +278,16 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 	return bs_repo_put_manifest(repo, bs_hot_tag(&h->image.digest, h->workload, tag),
 				    BS_MEDIA_OCI_MANIFEST, text, len, err);
 }
+
+int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_digest *old_pack,
+			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err)
+{
+	struct bs_hot is;
+	int r = bs_hot_find(repo, &h->image.digest, h->workload, &is, err);
+
+	if (r == 0 && !bs_digest_eq(&is.pack.digest, old_pack))
+		return bs_fail(err, -EEXIST, "hot pack: there is another by now");
+	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+		return r;
+	return bs_hot_publish(repo, h, profile, profile_len, pack_fd, true, err);
+}

@@ -68,4 +68,12 @@ int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret,
 int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
 		   int pack_fd, bool replace, struct bs_error *err);
 
+/*
+ * The same in the place of a pack that was found wanting, known by the digest of its bytes: only
+ * if it is still there, or none is. -EEXIST: another is. Nothing makes the look and the writing
+ * one step: who comes between loses a pack that is whole, too.
+ */
+int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_digest *old_pack,
+			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err);
+
 #endif

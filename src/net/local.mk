@@ -18,5 +18,6 @@ src_net_libnet_a_SOURCES = \
 	%D%/registry.c %D%/registry.h \
 	%D%/repo.c %D%/repo.h \
 	%D%/session.c %D%/session.h \
-	%D%/url.c %D%/url.h
+	%D%/url.c %D%/url.h \
+	%D%/yield.c %D%/yield.h
 NET_LIBS = src/net/libnet.a $(BASE_LIBS) $(CURL_LIBS) -lpthread

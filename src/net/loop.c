@@ -10,8 +10,8 @@
  *   demand   while fewer than N of its own run at the host: others are not in its way
  *   hot      while fewer than N at all run at the host
  *   background while none of hot, fewer than N at all and N - R that are not demand run at
- *            the host, fewer than background_parallel of its own run in all, and its budget
- *            of bytes is not overdrawn
+ *            the host, fewer than background_parallel of its own run in all, its budget of
+ *            bytes is not overdrawn, and no demand runs or did a moment ago (yield.h)
  * libcurl itself has no limits set, so nothing ever waits in a queue that knows no lanes.
  *
  * A second thread runs what may block: asking for credentials.
@@ -34,6 +34,7 @@
 #include "base/str.h"
 #include "net/http.h"
 #include "net/loop_impl.h"
+#include "net/yield.h"
 
 #define POOL_MAX 16
 #define HOSTS_KEPT 64u		  /* without a transfer, for what is known of them */
@@ -69,12 +70,14 @@ struct bs_loop {
 	pthread_mutex_t sessions_lock;
 	struct bs_list sessions;
 
-	uint64_t background_rate;   /* atomic */
-	struct bs_loop_stats stats; /* atomic members */
+	uint64_t background_rate;      /* atomic */
+	unsigned int background_share; /* atomic; percent */
+	struct bs_loop_stats stats;    /* atomic members */
 
 	/* the loop's thread only */
 	struct bs_list queue[BS_LANE_MAX], running;
-	unsigned int n_running, n_background;
+	unsigned int n_running, n_background, n_demand;
+	struct bs_yield yield;
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
@@ -143,6 +146,12 @@ bool bs_loop_is_self(const struct bs_loop *l)
 void bs_loop_background_rate(struct bs_loop *l, uint64_t bytes_per_s)
 {
 	__atomic_store_n(&l->background_rate, bytes_per_s, __ATOMIC_RELAXED);
+	(void)curl_multi_wakeup(l->multi);
+}
+
+void bs_loop_background_share(struct bs_loop *l, unsigned int percent)
+{
+	__atomic_store_n(&l->background_share, percent, __ATOMIC_RELAXED);
 	(void)curl_multi_wakeup(l->multi);
 }
 
@@ -219,7 +228,13 @@ static void put_host(struct bs_loop *l, struct host *host)
 	free(host);
 }
 
-static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_lane lane)
+/* How long the background lane pauses; 0: it does not. */
+static uint64_t pause_ns(struct bs_loop *l)
+{
+	return l->o.background_yields ? bs_yield_wait(&l->yield, bs_clock_ns(), l->n_demand) : 0;
+}
+
+static bool may_start(struct bs_loop *l, const struct host *host, enum bs_lane lane)
 {
 	unsigned int n = l->o.connections_per_host, reserve = BS_MAX(n / 4, 1u);
 	unsigned int others = n > reserve ? n - reserve : 1;
@@ -230,14 +245,18 @@ static bool may_start(const struct bs_loop *l, const struct host *host, enum bs_
 		return false;
 	return lane == BS_LANE_HOT ||
 	       (host->hot == 0 && l->n_background < l->o.background_parallel &&
-		host->others < others && l->budget >= 0);
+		host->others < others && l->budget >= 0 && pause_ns(l) == 0);
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
 
 static uint64_t rate(const struct bs_loop *l)
 {
-	return __atomic_load_n(&l->background_rate, __ATOMIC_RELAXED);
+	const uint64_t r = __atomic_load_n(&l->background_rate, __ATOMIC_RELAXED);
+	const unsigned int percent = __atomic_load_n(&l->background_share, __ATOMIC_RELAXED);
+	const uint64_t share = percent ? bs_yield_rate(&l->yield, percent, bs_clock_ns()) : 0;
+
+	return r && share ? BS_MIN(r, share) : r + share;
 }
 
 static void refill(struct bs_loop *l, uint64_t now)
@@ -301,6 +320,7 @@ static void tell_host(struct bs_http *h, uint64_t now)
 {
 	struct host *host = h->host;
 
+	bs_yield_brought(&h->loop->yield, now, h->received - h->paced, h->loop->n_background > 0);
 	bs_pace_host_brought(&host->pace, now, h->received - h->paced, host->running == 0);
 	h->paced = h->received;
 }
@@ -330,6 +350,11 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		host->others -= h->lane != BS_LANE_DEMAND;
 		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
+		l->n_demand -= h->lane == BS_LANE_DEMAND;
+		if (h->lane == BS_LANE_DEMAND)
+			bs_yield_demand_ended(&l->yield, bs_clock_ns());
+		if (l->n_background == 0) /* a rest is not measured */
+			bs_yield_brought(&l->yield, bs_clock_ns(), 0, false);
 		put_host(l, host);
 		h->host = NULL;
 		uncount(&l->stats.running[h->lane]);
@@ -357,6 +382,9 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	host->others += h->lane != BS_LANE_DEMAND;
 	host->hot += h->lane == BS_LANE_HOT;
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
+	l->n_demand += h->lane == BS_LANE_DEMAND;
+	if (h->lane == BS_LANE_BACKGROUND)
+		bs_yield_started(&l->yield);
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
@@ -389,7 +417,8 @@ static bool start_queued(struct bs_loop *l)
 
 			next = it->next;
 			if (lane == BS_LANE_BACKGROUND &&
-			    (l->budget < 0 || l->n_background >= l->o.background_parallel))
+			    (l->budget < 0 || l->n_background >= l->o.background_parallel ||
+			     pause_ns(l) > 0))
 				break;
 			host = get_host(l, h->url);
 			if (!host) {
@@ -564,6 +593,8 @@ static int sleep_ms(struct bs_loop *l, uint64_t now)
 	if (l->budget < 0 && !bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && rate(l))
 		ns = BS_MIN(ns, (uint64_t)-l->budget * (BS_NS_PER_S / BS_NS_PER_MS) / rate(l) *
 					BS_NS_PER_MS);
+	if (!bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && pause_ns(l) > 0)
+		ns = BS_MIN(ns, pause_ns(l));
 	return (int)BS_MIN(bs_div_up(ns, BS_NS_PER_MS), (uint64_t)INT_MAX);
 }
 

@@ -7,8 +7,8 @@
  *
  * Lanes: a demand request waits only for other demand requests, connections_per_host of
  * which run at once; the others start while fewer than that run at all, so for a moment
- * there may be more. Background waits while hot runs at the host. An optional rate limits
- * the background lane.
+ * there may be more. Background waits while hot runs at the host. An optional rate, or share
+ * of what comes, limits the background lane, and demand makes it pause.
  */
 #ifndef BS_NET_LOOP_H
 #define BS_NET_LOOP_H
@@ -27,6 +27,7 @@ struct bs_loop_options {
 	uint64_t connect_timeout_ns;	   /* 0: 10 s */
 	uint64_t
 		stall_timeout_ns; /* no byte for so long, or too few (pace.h), ends an attempt; 0: 15 s */
+	bool background_yields; /* none of that lane starts while demand runs (yield.h) */
 	const char *user_agent; /* NULL: "bootseer/VERSION" */
 };
 
@@ -38,6 +39,9 @@ DEFINE_BS_AUTO(loop, struct bs_loop, bs_loop_free)
 
 /* Bytes per second that the background lane may take; 0: no limit. Any thread, any time. */
 void bs_loop_background_rate(struct bs_loop *l, uint64_t bytes_per_s);
+
+/* The same as a share of what the links bring (yield.h), in percent; 0: no limit. The lesser counts. */
+void bs_loop_background_share(struct bs_loop *l, unsigned int percent);
 
 /* Calls fn once on the loop's thread, after at least delay_ns. It cannot be taken back. */
 int bs_loop_after(struct bs_loop *l, uint64_t delay_ns, void (*fn)(void *cookie), void *cookie);

@@ -33,6 +33,7 @@ enum bs_span {
 	BS_SPAN_MOUNT,	  /* erofs mount */
 	BS_SPAN_SWAP,	  /* overlay put in place of the engine's */
 	BS_SPAN_HOT,	  /* hot pack streamed; bytes: that came */
+	BS_SPAN_HOT_USE,  /* what a start did with its pack; bytes: fetched else */
 	BS_SPAN_UNPACK,	  /* whole image unpacked, the fallback */
 	BS_SPAN_RUNTIME,  /* runc create, where we wait for it */
 	BS_SPAN_DELETE,

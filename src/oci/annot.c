@@ -13,9 +13,10 @@
 #include "base/str.h"
 #include "oci/workload.h"
 
-enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, OUTPUT, TYPE_MAX };
+enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, BACKGROUND, OUTPUT, TYPE_MAX };
 
-static const char *const type_names[] = { "reference", "fallback", "workload", "yes-no", "output" };
+static const char *const type_names[] = { "reference", "fallback",   "workload",
+					  "yes-no",    "background", "output" };
 _Static_assert(BS_ARRAY_LEN(type_names) == TYPE_MAX, "a name each");
 
 static const struct {
@@ -33,6 +34,8 @@ static const struct {
 	  "the name under which its hot pack is kept" },
 	{ BS_ANNOT_PREFIX "record", YES_NO, offsetof(struct bs_annot, record), "",
 	  "whether a start without a hot pack is recorded" },
+	{ BS_ANNOT_PREFIX "background", BACKGROUND, offsetof(struct bs_annot, background), "",
+	  "whether the rest of its image is fetched" },
 	{ BS_ANNOT_SERVED, OUTPUT, 0, "", "set by bootseer: the digest of the image served" },
 	/* podman gives a container the annotations of its image's manifest */
 	{ BS_ANNOT_PREFIX "artifact.digest", OUTPUT, 0, "", "of a stub: the converted image" },
@@ -79,6 +82,13 @@ static int take(size_t row, const struct bs_json *value, struct bs_annot *ret, s
 		if (!bs_streq(text, "yes") && !bs_streq(text, "no"))
 			return bs_fail(err, -EINVAL,
 				       "annotation '%s' is '%.64s', but must be yes or no",
+				       table[row].key, text);
+		break;
+	case BACKGROUND:
+		if (!bs_streq(text, "complete") && !bs_streq(text, "hot-only"))
+			return bs_fail(err, -EINVAL,
+				       "annotation '%s' is '%.64s', but must be complete or "
+				       "hot-only",
 				       table[row].key, text);
 		break;
 	case TYPE_MAX:

@@ -25,10 +25,11 @@ bool bs_annot_row(unsigned int i, struct bs_annot_row *ret);
 
 /* What a container's annotations ask for; strings point into the document. */
 struct bs_annot {
-	const char *image;    /* NULL: not given */
-	const char *fallback; /* "unpack", "fail" or NULL */
-	const char *workload; /* NULL: not given */
-	const char *record;   /* "yes", "no" or NULL */
+	const char *image;	/* NULL: not given */
+	const char *fallback;	/* "unpack", "fail" or NULL */
+	const char *workload;	/* NULL: not given */
+	const char *record;	/* "yes", "no" or NULL */
+	const char *background; /* "complete", "hot-only" or NULL */
 };
 
 /*

@@ -194,6 +194,8 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	bs_cached_note_read(i);
 	if (f.recorded)
 		bs_hotstart_note(fs->o.hot, ino, (uint64_t)off, size);
+	else
+		bs_hotstart_read(fs->o.hot, i, (uint64_t)off, size, fuse_req_ctx(req)->pid);
 	rq->req = req;
 	rq->read = (struct bs_read){ .blob = i->blob,
 				     .origin = i->origin,

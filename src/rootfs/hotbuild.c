@@ -19,6 +19,7 @@
 #include "hot/profile.h"
 #include "hot/recording.h"
 #include "image/table.h"
+#include "rootfs/hotagain.h"
 #include "rootfs/images.h"
 
 /* A read of the cache that is waited for. */
@@ -123,18 +124,21 @@ static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struc
 	return r;
 }
 
-int bs_hotbuild_make(struct bs_cached *image, struct bs_fill *fill, struct bs_recording *recording,
-		     const char *workload, struct bs_hotbuild *ret, struct bs_error *err)
+int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *ret,
+		     struct bs_error *err)
 {
 	bs_auto(profile) struct bs_profile *p = NULL;
-	int r = read_recording(image, recording, &p, err);
+	int r = read_recording(o->image, o->recording, &p, err);
 
+	if (r == 0 && o->again)
+		r = bs_hotagain_merge(o->again, o->percent, &p, err);
 	if (r < 0)
 		return r;
-	ret->hot.image = (struct bs_descriptor){ image->digest, bs_cached_manifest_len(image) };
-	(void)snprintf(ret->hot.workload, sizeof(ret->hot.workload), "%s", workload);
+	ret->hot.image = (struct bs_descriptor){ o->image->digest,
+						 bs_cached_manifest_len(o->image) };
+	(void)snprintf(ret->hot.workload, sizeof(ret->hot.workload), "%s", o->workload);
 	r = bs_profile_write(p, &ret->profile, &ret->profile_len, err);
-	return r < 0 ? r : write_pack(image, fill, p, ret, err);
+	return r < 0 ? r : write_pack(o->image, o->fill, p, ret, err);
 }
 
 int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err)

@@ -11,6 +11,7 @@
 struct bs_cached;
 struct bs_error;
 struct bs_fill;
+struct bs_hotagain;
 struct bs_recording;
 
 struct bs_hotbuild {
@@ -20,12 +21,21 @@ struct bs_hotbuild {
 	int pack_fd; /* an unnamed file in the image's entry; owned */
 };
 
+struct bs_hotbuild_options {
+	struct bs_cached *image;
+	struct bs_fill *fill;
+	struct bs_recording *recording;
+	const char *workload;
+	struct bs_hotagain *again; /* NULL: it was never recorded before */
+	unsigned int percent;	   /* bs_hotagain_merge's */
+};
+
 /*
  * Makes both; frames that are not in the cache any more are fetched. Blocks for long:
- * for a thread of its own. -ENODATA: nothing was recorded.
+ * for a thread of its own. -ENODATA: nothing was recorded; else as bs_hotagain_merge.
  */
-int bs_hotbuild_make(struct bs_cached *image, struct bs_fill *fill, struct bs_recording *recording,
-		     const char *workload, struct bs_hotbuild *ret, struct bs_error *err);
+int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *ret,
+		     struct bs_error *err);
 
 /* Names them in the image's entry (hotstart.h). */
 int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err);

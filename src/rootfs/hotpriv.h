@@ -9,7 +9,9 @@
 #include "base/list.h"
 #include "cache/stream.h"
 #include "rootfs/hotstart.h"
+#include "rootfs/hotwatch.h"
 
+struct bs_hotdonor;
 struct bs_pack;
 struct bs_recording;
 
@@ -33,6 +35,8 @@ struct streamed {
 	struct bs_cached *image;
 	struct bs_hot hot;
 	struct bs_pack *pack;
+	struct bs_hotdonor *donor; /* whose pack it is really; NULL: the image's own */
+	uint64_t copied;	   /* blocks, from the donor's cache */
 	struct bs_timeline tl;
 	bool running;
 	bool told;	 /* a warmer hears, or has heard, of it */
@@ -48,6 +52,7 @@ struct bs_hotstart {
 	pthread_cond_t landed;	/* a segment of some stream, or its end */
 	struct bs_list recorded, streamed;
 	_Atomic unsigned int n_recorded;
+	struct bs_hotwatch *watch;
 	pthread_t builder;
 };
 

@@ -24,11 +24,13 @@
 #include "cache/blob.h"
 #include "hot/recording.h"
 #include "net/repo.h"
+#include "rootfs/hotagain.h"
 #include "rootfs/hotbuild.h"
 #include "rootfs/hotpriv.h"
 
 #define RECORDED_MAX 1024u /* in the list */
 #define SOURCES_MAX 65536u /* bytes of a start's */
+#define LOOK_MS 1000	   /* whether some recording or watch is over */
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
@@ -397,9 +399,9 @@ static int check_image(struct bs_repo *repo, const struct recorded *r, struct bs
 	return bs_repo_get_manifest(repo, bs_digest_text(&r->pub.image->digest, text), &m, err);
 }
 
-/* One that is bad is no pack: it is replaced. */
+/* One that is bad is no pack: it is replaced; so is old, that was stale, if it is still there. */
 static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_hotbuild *b,
-		      struct bs_error *err)
+		      const struct bs_hotagain *old, struct bs_error *err)
 {
 	struct bs_hot other;
 	int rc = check_image(repo, r, err);
@@ -412,11 +414,15 @@ static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_
 	if (bad && bs_digest_eq(&other.pack.digest, &b->hot.pack.digest))
 		return bs_fail(err, -EBADMSG,
 			       "the one there should be the same and is not: its store is damaged");
+	if (!bad && old)
+		return bs_hot_publish_over(repo, &b->hot, &old->hot.pack.digest, b->profile,
+					   b->profile_len, b->pack_fd, err);
 	return bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd, bad, err);
 }
 
 /* At the first source that has the image and takes it. */
-static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b)
+static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b,
+		    const struct bs_hotagain *old)
 {
 	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
 	bs_autostrv sources = { 0 };
@@ -427,7 +433,7 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
 
 		if (rc == 0)
-			rc = publish_at(r, repo, b, &err);
+			rc = publish_at(r, repo, b, old, &err);
 		if (rc == 0 || rc == -EEXIST) {
 			bs_hotstart_tell(hs, BS_LOG_INFO,
 					 "hot pack of workload '%s' (%" PRIu64 " KiB): %s at '%s'",
@@ -446,29 +452,52 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
 }
 
+/* A recording that shows that the pack which is there is right: it stays. */
+static void keep_old(struct bs_hotstart *hs, const struct recorded *r,
+		     const struct bs_hotagain *old)
+{
+	bs_hotwatch_judge(r->pub.image, &old->hot, BS_VERDICT_RIGHT);
+	bs_hotstart_tell(hs, BS_LOG_INFO,
+			 "workload '%s' was recorded again: its hot pack is right, it stays",
+			 r->workload);
+}
+
 static void build(struct bs_hotstart *hs, const struct recorded *r)
 {
 	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
+	bs_auto_hotagain old = { 0 };
+	const bool again = bs_hotagain_load(r->pub.image, r->workload, hs->o.open_source,
+					    hs->o.cookie, &old) == 0;
+	const struct bs_hotbuild_options o = { .image = r->pub.image,
+					       .fill = hs->o.fill,
+					       .recording = r->recording,
+					       .workload = r->workload,
+					       .again = again ? &old : NULL,
+					       .percent = hs->o.rerecord };
 	struct bs_error err = BS_ERROR_INIT;
-	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id);
+	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id), *head = bs_strf("hot-%s.head", r->id);
 	int dirfd = bs_cached_dirfd(r->pub.image);
-	int rc = bs_hotbuild_make(r->pub.image, hs->o.fill, r->recording, r->workload, &b, &err);
+	int rc = bs_hotbuild_make(&o, &b, &err);
 
 	if (rc == 0)
 		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
-	if (rc < 0)
+	if (rc == -EALREADY)
+		keep_old(hs, r, &old);
+	else if (rc < 0)
 		bs_hotstart_tell(hs, BS_LOG_WARNING, "no hot pack of workload '%s': %s",
 				 r->workload, bs_error_text(&err));
 	else if (hs->o.publish)
-		publish(hs, r, &b);
+		publish(hs, r, &b, again ? &old : NULL);
+	if (rc == 0 && head) /* that of the old one */
+		(void)unlinkat(dirfd, head, 0);
 	if (rec)
 		(void)unlinkat(dirfd, rec, 0);
 }
 
-/* One that is over and not built yet; else *ret_next_ns: when to look again. Lock held. */
-static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
+/* One that is over and not built yet; else *ret_more: whether one will be. Lock held. */
+static struct recorded *next_over(struct bs_hotstart *hs, bool *ret_more)
 {
-	*ret_next_ns = UINT64_MAX;
+	*ret_more = false;
 	bs_list_for_each(it, &hs->recorded) {
 		struct recorded *r = bs_list_entry(it, struct recorded, all);
 
@@ -476,7 +505,7 @@ static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
 			continue;
 		if (bs_recording_over(r->recording))
 			return r;
-		*ret_next_ns = BS_NS_PER_S;
+		*ret_more = true;
 	}
 	return NULL;
 }
@@ -542,22 +571,23 @@ static void *builder_main(void *arg)
 	take_up_all(hs);
 	(void)pthread_mutex_lock(&hs->lock);
 	for (;;) {
-		uint64_t next_ns;
-		struct recorded *r = next_over(hs, &next_ns);
+		bool more;
+		struct recorded *r = next_over(hs, &more);
 
-		if (bs_hotstart_drop_untold(hs))
-			next_ns = BS_MIN(next_ns, BS_NS_PER_S);
+		more |= bs_hotstart_drop_untold(hs);
 		if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
 			build(hs, r); /* stays in the list as long as it has its recording */
 			(void)pthread_mutex_lock(&hs->lock);
 			r->built = true;
 			end_built(r);
-		} else if (next_ns == UINT64_MAX) {
+		} else if (!more && !bs_hotwatch_running(hs->watch)) {
 			(void)pthread_cond_wait(&hs->changed, &hs->lock);
 		} else {
 			(void)pthread_mutex_unlock(&hs->lock);
-			(void)poll(NULL, 0, (int)(next_ns / BS_NS_PER_MS));
+			(void)poll(NULL, 0, LOOK_MS);
+			while (bs_hotwatch_end_one(hs->watch))
+				;
 			(void)pthread_mutex_lock(&hs->lock);
 		}
 	}

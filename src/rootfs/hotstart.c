@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -23,9 +23,9 @@
 #include "cache/fill.h"
 #include "cache/origin.h"
 #include "hot/pack.h"
-#include "hot/warmlist.h"
 #include "net/repo.h"
-#include "rootfs/hotfiles.h"
+#include "rootfs/hotagain.h"
+#include "rootfs/hotdonor.h"
 #include "rootfs/hotpriv.h"
 
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
@@ -91,6 +91,52 @@ static void note_bad(const struct bs_cached *image, const char *id, const struct
 					  false);
 }
 
+/* --- watching ------------------------------------------------------------------------------- */
+
+/* The builder ends it. */
+static void watch(struct bs_hotstart *hs, const struct bs_hotwatch_start *start)
+{
+	bs_hotwatch_open(hs->watch, start);
+	(void)pthread_mutex_lock(&hs->lock);
+	(void)pthread_cond_signal(&hs->changed);
+	(void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* A pack that was made here: nothing has to come, but it may lack what this start needs. */
+static void watch_kept(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *head = bs_hot_made_head(image, id, hot);
+	bs_auto(pack) struct bs_pack *pack = NULL;
+
+	if (!head || bs_pack_read(head, hot->head_len, bs_cached_table(image),
+				  &bs_cached_artifact(image)->table.digest, &pack, NULL) < 0)
+		return;
+	watch(hs, &(struct bs_hotwatch_start){ .image = image,
+					       .hot = hot,
+					       .pack = pack,
+					       .kept = true,
+					       .timeline = rq->timeline });
+}
+
+void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uint64_t off,
+		      uint64_t len, pid_t pid)
+{
+	bs_hotwatch_note(hs->watch, image, off, len, pid);
+}
+
+/* A pack that is not what it should be, or not there any more: the next start asks anew. */
+static void forget(const struct bs_cached *image, const char *id)
+{
+	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
+
+	if (name)
+		(void)unlinkat(bs_cached_dirfd(image), name, 0);
+	/* it is known by its length alone: the one that comes next may be as long */
+	if (head)
+		(void)unlinkat(bs_cached_dirfd(image), head, 0);
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
 
 static void unreserve(struct bs_hotstart *hs, struct streamed *s);
@@ -99,6 +145,7 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
 {
 	if (p->streamed)
 		unreserve(p->streamed->of, p->streamed);
+	bs_strv_done(&p->sources);
 	*p = (struct bs_hotstart_plan){ 0 };
 }
 
@@ -128,30 +175,6 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 	found = streams(hs, image, workload);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
-}
-
-/* What an earlier start found or made; -ENOENT: nothing. */
-static int find_kept(const struct bs_cached *image, const char *id, const char *workload,
-		     struct bs_hot *ret)
-{
-	bs_autofree char *name = bs_strf("hot-%s.json", id), *bytes = NULL;
-	char type[] = BS_MEDIA_OCI_MANIFEST;
-	struct bs_manifest m = { .media_type = type };
-	int r;
-
-	if (!name)
-		return -ENOMEM;
-	r = bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_MANIFEST_MAX, &bytes,
-			    &m.len);
-	if (r < 0)
-		return r;
-	m.bytes = bytes;
-	bs_digest_of(bytes, m.len, &m.digest);
-	r = bs_hot_parse(&m, ret, NULL);
-	if (r == 0 && (!bs_digest_eq(&ret->image.digest, &image->digest) ||
-		       !bs_streq(ret->workload, workload)))
-		r = -EBADMSG;
-	return r;
 }
 
 /* -ENOENT: no pack, or one that is known to be bad. */
@@ -191,26 +214,82 @@ static void find_at_sources(struct bs_hotstart *hs, const struct bs_hotstart_req
 	ret->record = all_say_none && rq->may_record;
 }
 
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot);
+/*
+ * The pack is stale: another may be there by now, which is then taken. Else this start is
+ * recorded, beside the old one.
+ */
+static void look_again(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		       const struct bs_cached *image, const char *id, struct bs_hotstart_plan *ret)
+{
+	struct bs_hotstart_plan other = { 0 };
+
+	find_at_sources(hs, rq, image, id, &other);
+	if (other.stream && !bs_digest_eq(&other.hot.pack.digest, &ret->hot.pack.digest)) {
+		bs_autofree char *pack = bs_strf("hot-%s.pack", id);
+
+		forget(image, id);
+		if (pack)
+			(void)unlinkat(bs_cached_dirfd(image), pack, 0);
+		*ret = other;
+		return;
+	}
+	ret->record = other.stream || other.record;
+}
+
+/* No pack is to be had: that of an image with equal frames may do until there is one. */
+static void look_elsewhere(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			   struct bs_hotstart_plan *ret)
+{
+	ret->donor = bs_hotdonor_find(hs->o.images, rq->image, rq->workload, &ret->hot);
+	if (ret->donor)
+		(void)bs_hot_sources(ret->donor, &ret->sources);
+	ret->stream = ret->sources.n > 0;
+}
+
+static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		 struct bs_cached *image, struct bs_hotstart_plan *ret)
+{
+	bool recording;
+	char id[HOT_ID_LEN + 1];
+
+	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload))
+		return;
+	recording = bs_hotstart_is_recording(hs, bs_hot_id(rq->image, rq->workload, id));
+	if (!image || bs_hot_find_kept(image, rq->workload, &ret->hot) < 0) {
+		if (!recording)
+			find_at_sources(hs, rq, image, id, ret);
+		if (!recording && !ret->stream)
+			look_elsewhere(hs, rq, ret);
+		return;
+	}
+	if (!recording && rq->may_record &&
+	    bs_hotwatch_verdict(image, &ret->hot) == BS_VERDICT_STALE)
+		look_again(hs, rq, image, id, ret);
+	if (ret->stream)
+		return;
+	if (!bs_hot_has_pack(image, id, &ret->hot))
+		ret->stream = rq->n_sources > 0;
+	else if (!ret->record)
+		watch_kept(hs, rq, image, id, &ret->hot);
+}
+
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot, bool warm);
 
 void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		      struct bs_hotstart_plan *ret)
 {
-	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
-	char id[HOT_ID_LEN + 1];
-
 	*ret = (struct bs_hotstart_plan){ 0 };
-	(void)bs_hot_id(rq->image, rq->workload, id);
-	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload) ||
-	    bs_hotstart_is_recording(hs, id))
-		return;
-	if (!image || find_kept(image, id, rq->workload, &ret->hot) < 0)
-		find_at_sources(hs, rq, image, id, ret);
-	else /* made here: its frames are here too */
-		ret->stream = !bs_hot_has_file(image, id, "pack") && rq->n_sources > 0;
-	if (ret->stream) /* else it comes already; or there is no memory, and it is only slower */
-		ret->streamed = reserve(hs, &ret->hot);
-	ret->stream = ret->streamed != NULL;
+	look(hs, rq, bs_images_cached(hs->o.images, rq->image), ret);
+	if (ret->stream) {
+		struct bs_hot hot = ret->hot;
+
+		hot.image.digest = *rq->image; /* whoever's it is, it is streamed for this one */
+		/* NULL: it comes already; or there is no memory, and it is only slower */
+		ret->streamed = reserve(hs, &hot, !ret->record);
+		ret->stream = ret->streamed != NULL;
+	}
+	if (!ret->record) /* else it reads through a mount of its own */
+		bs_hotwatch_other(hs->watch, rq->image, rq->workload);
 }
 
 /* --- streaming ------------------------------------------------------------------------------ */
@@ -225,7 +304,7 @@ static char *kept_head(const struct bs_cached *image, const char *id, const stru
 	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_PACK_HEAD_MAX, &bytes,
 			    &len) < 0 ||
 	    len != hot->head_len)
-		return NULL;
+		return bs_hot_made_head(image, id, hot);
 	return bs_take(&bytes);
 }
 
@@ -245,18 +324,6 @@ static void keep(const struct bs_cached *image, const char *id, const struct bs_
 	(void)bs_atomicfile_write(dirfd, name, text, len, 0600, false);
 }
 
-/* A pack that is not what it should be, or not there any more: the next start asks anew. */
-static void forget(const struct bs_cached *image, const char *id)
-{
-	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
-
-	if (name)
-		(void)unlinkat(bs_cached_dirfd(image), name, 0);
-	/* it is known by its length alone: the one that comes next may be as long */
-	if (head)
-		(void)unlinkat(bs_cached_dirfd(image), head, 0);
-}
-
 static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
 {
 	const struct bs_pack *p = ((struct streamed *)cookie)->pack;
@@ -272,6 +339,8 @@ static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, 
 {
 	struct streamed *s = cookie;
 
+	if (s->donor)
+		return bs_hotdonor_decode(s->donor, scratch, s->pack, i, data, out);
 	return bs_pack_decode(scratch, s->pack, bs_cached_table(s->image), i, data, out);
 }
 
@@ -285,25 +354,56 @@ static void op_landed(void *cookie, uint32_t i)
 	(void)pthread_mutex_unlock(&s->of->lock);
 }
 
+/* Whether another pack of the same image comes. Lock held. */
+static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
+{
+	bs_list_for_each(it, &hs->streamed) {
+		const struct streamed *other = bs_list_entry(it, struct streamed, all);
+
+		if (other != s && other->running &&
+		    bs_digest_eq(&other->hot.image.digest, &s->hot.image.digest))
+			return true;
+	}
+	return false;
+}
+
+/* The next start asks anew. One that was made here did not come from a source that was wrong. */
+static void forget_wrong(const struct streamed *s, bool is_bad)
+{
+	const struct bs_cached *of = s->donor ? bs_hotdonor_image(s->donor) : s->image;
+	char id[HOT_ID_LEN + 1];
+
+	(void)bs_hot_id(&of->digest, s->hot.workload, id);
+	if (bs_hot_has_pack(of, id, &s->hot))
+		return;
+	forget(of, id);
+	if (is_bad)
+		note_bad(of, id, &s->hot);
+}
+
 static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
 	const struct bs_digest *image = &s->image->digest;
-	char text[128 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
+	char text[256 + BS_WORKLOAD_MAX];
+	struct bs_use_counts c = { 0 };
+	bool last;
 
-	(void)bs_hot_id(image, s->hot.workload, id);
-	(void)snprintf(text, sizeof(text), "%s: %u segments, %u were there%s", s->hot.workload,
-		       result->segments, result->local_segments,
+	(void)bs_hotwatch_counts(hs->watch, image, s->hot.workload, &c);
+	(void)snprintf(text, sizeof(text),
+		       "%s%s: %u segments, %u were there; until now %" PRIu64 " of %" PRIu64
+		       " blocks read, %" PRIu64 " beside them%s",
+		       s->hot.workload, s->donor ? " of another image" : "", result->segments,
+		       result->local_segments, c.read_blocks + c.warmed_blocks, c.pack_blocks,
+		       c.fetched_blocks + c.cached_blocks,
 		       result->error == -EBADMSG ? "; it lied"
 		       : result->error		 ? "; not all of it"
 						 : "");
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)
-		forget(s->image, id);
-	if (is_verdict(result->error))
-		note_bad(s->image, id, &s->hot);
+		forget_wrong(s, is_verdict(result->error));
 	if (result->error == -EBADMSG)
 		bs_hotstart_tell(hs, BS_LOG_WARNING,
 				 "the hot pack of workload '%s' has wrong bytes: not used any more",
@@ -317,11 +417,14 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	(void)pthread_mutex_lock(&hs->lock);
 	s->result = *result;
 	s->running = false;
+	last = !runs_another(hs, s);
 	if (s->told && !s->warming)
 		s->pack = bs_pack_free(s->pack);
 	(void)pthread_cond_broadcast(&hs->landed);
 	(void)pthread_cond_signal(&hs->changed);
 	(void)pthread_mutex_unlock(&hs->lock);
+	if (last)
+		bs_hotwatch_streams(hs->watch, image, false);
 }
 
 static const struct bs_stream_ops stream_ops = {
@@ -336,6 +439,7 @@ static struct streamed *streamed_free(struct streamed *s)
 	if (!s)
 		return NULL;
 	(void)bs_pack_free(s->pack);
+	(void)bs_hotdonor_free(s->donor);
 	bs_timeline_done(&s->tl);
 	free(s->landed);
 	free(s);
@@ -347,7 +451,7 @@ DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
  * In the list from now on, running: a second start finds it. Those of the same that have
  * ended go. NULL: another start was first.
  */
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot, bool warm)
 {
 	struct streamed *s = calloc(1, sizeof(*s));
 	unsigned int n = 0;
@@ -358,6 +462,7 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 	s->hot = *hot;
 	s->tl = BS_TIMELINE_NONE;
 	s->running = true;
+	s->told = !warm;
 	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
 	if (streams(hs, &hot->image.digest, hot->workload)) {
@@ -389,6 +494,20 @@ static void unreserve(struct bs_hotstart *hs, struct streamed *s)
 	(void)streamed_free(s);
 }
 
+/* Where the pack is: with the image, or with the one whose it is. */
+struct places {
+	const char *const *v;
+	size_t n;
+};
+
+static struct places places_of(const struct bs_hotstart_request *rq,
+			       const struct bs_hotstart_plan *p)
+{
+	if (p->donor)
+		return (struct places){ (const char *const *)p->sources.v, p->sources.n };
+	return (struct places){ rq->sources, rq->n_sources };
+}
+
 /* What is asked of each source. */
 struct head_question {
 	const struct bs_hot *hot;
@@ -402,54 +521,78 @@ static int ask_head(void *cookie, struct bs_repo *repo, struct bs_error *err)
 	return bs_hot_read_head(repo, q->hot, &q->head, err);
 }
 
-/* The head, while the image's parts come on another thread; ret_head as soon as it is there. */
 static int read_head(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		     const struct bs_hot *hot, char **ret_head, struct bs_error *err)
+		     const struct bs_hotstart_plan *p, char **ret_head, struct bs_error *err)
 {
-	const struct bs_rounds rounds = { hs->o.open_source, hs->o.cookie, rq->sources,
-					  rq->n_sources, rq->since_ns + rq->wait_ns };
-	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
-	struct head_question q = { .hot = hot };
+	const struct places from = places_of(rq, p);
+	const struct bs_rounds rounds = { hs->o.open_source, hs->o.cookie, from.v, from.n,
+					  rq->since_ns + rq->wait_ns };
+	struct bs_cached *of = p->donor ? p->donor : bs_images_cached(hs->o.images, rq->image);
+	struct head_question q = { .hot = &p->hot };
 	char id[HOT_ID_LEN + 1];
 	int r = 0;
 
-	if (image)
-		q.head = kept_head(image, bs_hot_id(rq->image, rq->workload, id), hot);
+	if (of)
+		q.head = kept_head(of, bs_hot_id(&of->digest, rq->workload, id), &p->hot);
 	if (!q.head)
 		r = bs_rounds_run(&rounds, ask_head, &q, err);
 	*ret_head = q.head;
 	return r;
 }
 
-/* Both fit together, or the pack is bad. */
-static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		     struct streamed *s, struct bs_error *err)
+/*
+ * The head, while the image's parts come on another thread; then both fit together, or the
+ * pack is bad.
+ */
+static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct bs_cached **ret_image,
+		     struct bs_pack **ret, struct bs_error *err)
 {
 	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
-	struct bs_cached *image;
-	uint8_t *landed;
-	int r = read_head(hs, rq, &s->hot, &head, err);
+	struct bs_cached *of;
+	int r = read_head(hs, rq, p, &head, err);
 
 	if (r < 0 && !is_verdict(r))
 		return r;
-	image = bs_images_await(hs->o.images, rq->image, rq->since_ns, rq->since_ns + rq->wait_ns);
-	if (!image)
+	*ret_image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
+				     rq->since_ns + rq->wait_ns);
+	if (!*ret_image)
 		return r < 0 ? r
 			     : bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
+	of = p->donor ? p->donor : *ret_image;
+	(void)bs_hot_id(&of->digest, rq->workload, id);
 	if (r == 0)
-		r = bs_pack_read(head, s->hot.head_len, bs_cached_table(image),
-				 &bs_cached_artifact(image)->table.digest, &pack, err);
-	if (r == 0 && pack->len != s->hot.pack.size)
+		r = bs_pack_read(head, p->hot.head_len, bs_cached_table(of),
+				 &bs_cached_artifact(of)->table.digest, &pack, err);
+	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(image, bs_hot_id(rq->image, rq->workload, id));
+		forget(of, id);
 		if (is_verdict(r))
-			note_bad(image, id, &s->hot);
+			note_bad(of, id, &p->hot);
 		return r;
 	}
-	keep(image, bs_hot_id(rq->image, rq->workload, id), &s->hot, head);
+	keep(of, id, &p->hot, head);
+	*ret = bs_take(&pack);
+	return 0;
+}
+
+static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+{
+	bs_auto(pack) struct bs_pack *pack = NULL;
+	struct bs_cached *image;
+	uint8_t *landed;
+	int r = read_pack(hs, rq, p, &image, &pack, err);
+
+	if (r == 0 && p->donor)
+		r = bs_hotdonor_open(p->donor, image, &pack, &s->donor, err);
+	if (r < 0)
+		return r;
+	if (s->donor)
+		s->copied = bs_hotdonor_copy(s->donor, image, pack);
 	landed = calloc(pack->n_segments, 1);
 	if (!landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
@@ -463,15 +606,15 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 }
 
 /* Every place that the start names may have it, and serve when another has gone. */
-static struct bs_origin *find_origin(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+static struct bs_origin *find_origin(struct bs_hotstart *hs, struct places from,
 				     const struct bs_hot *hot)
 {
 	struct bs_origin *o = bs_origin_new(&hot->pack.digest);
 
-	for (size_t i = 0; o && i < rq->n_sources; i++) {
+	for (size_t i = 0; o && i < from.n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 
-		if (hs->o.open_source(hs->o.cookie, rq->sources[i], &repo, NULL) == 0)
+		if (hs->o.open_source(hs->o.cookie, from.v[i], &repo, NULL) == 0)
 			bs_origin_add(o, &repo, 1);
 	}
 	return o;
@@ -479,9 +622,9 @@ static struct bs_origin *find_origin(struct bs_hotstart *hs, const struct bs_hot
 
 /* s is in other hands afterwards; what goes wrong is told to op_done. */
 static void start_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-			 struct streamed *s)
+			 const struct bs_hotstart_plan *p, struct streamed *s)
 {
-	bs_auto(origin) struct bs_origin *origin = find_origin(hs, rq, &s->hot);
+	bs_auto(origin) struct bs_origin *origin = find_origin(hs, places_of(rq, p), &s->hot);
 	struct bs_stream_options o = { .blob = s->image->blob,
 				       .origin = origin,
 				       .n_segments = s->pack->n_segments,
@@ -490,6 +633,7 @@ static void start_stream(struct bs_hotstart *hs, const struct bs_hotstart_reques
 				       .cookie = s };
 	const struct bs_stream_result none = { .error = -ENOMEM };
 
+	bs_hotwatch_streams(hs->watch, &s->hot.image.digest, true);
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, s->hot.workload, true);
 	if (!origin || bs_fill_stream(hs->o.fill, &o) < 0)
 		op_done(s, &none);
@@ -499,7 +643,7 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       struct bs_hotstart_plan *p, struct bs_error *err)
 {
 	struct streamed *s = bs_take(&p->streamed);
-	int r = open_pack(hs, rq, s, err);
+	int r = open_pack(hs, rq, p, s, err);
 
 	if (r < 0) {
 		hs->o.streaming(hs->o.cookie, rq->image, rq->workload, false);
@@ -508,7 +652,12 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	}
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
-	start_stream(hs, rq, s);
+	if (!p->record && !p->donor)
+		watch(hs, &(struct bs_hotwatch_start){ .image = s->image,
+						       .hot = &s->hot,
+						       .pack = s->pack,
+						       .timeline = rq->timeline });
+	start_stream(hs, rq, p, s);
 	return 0;
 }
 
@@ -530,123 +679,9 @@ bool bs_hotstart_drop_untold(struct bs_hotstart *hs)
 	return some;
 }
 
-/* --- telling a warmer --------------------------------------------------------------------------- */
-
-/*
- * The last stream of the image, if it is not told of yet; it stays while it is told of. It
- * may have ended: when all was there, that takes less time than to start a warmer.
- */
-static struct streamed *begin_telling(struct bs_hotstart *hs, const struct bs_digest *image)
-{
-	struct streamed *found = NULL;
-
-	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->streamed) {
-		struct streamed *s = bs_list_entry(it, struct streamed, all);
-
-		if (s->pack && !s->told && bs_digest_eq(&s->hot.image.digest, image))
-			found = s;
-	}
-	if (found)
-		found->told = found->warming = true;
-	(void)pthread_mutex_unlock(&hs->lock);
-	return found;
-}
-
-static void end_telling(struct bs_hotstart *hs, struct streamed *s)
-{
-	(void)pthread_mutex_lock(&hs->lock);
-	s->warming = false;
-	if (!s->running)
-		s->pack = bs_pack_free(s->pack);
-	(void)pthread_mutex_unlock(&hs->lock);
-}
-
-/* The next segment that has landed and was not told of; n_segments: no more will. */
-static uint32_t next_landed(struct bs_hotstart *hs, struct streamed *s, uint8_t *told)
-{
-	uint32_t i, first = 0;
-
-	(void)pthread_mutex_lock(&hs->lock);
-	for (;;) {
-		for (i = first; i < s->pack->n_segments && (told[i] || !s->landed[i]); i++) {
-			if (told[i] && i == first)
-				first++;
-		}
-		if (i < s->pack->n_segments || !s->running)
-			break;
-		(void)pthread_cond_wait(&hs->landed, &hs->lock);
-	}
-	(void)pthread_mutex_unlock(&hs->lock);
-	return i;
-}
-
-/* A list that is being filled, and where it goes. */
-struct telling {
-	int fd;
-	struct bs_warmlist list;
-};
-
-static int send_list(struct telling *t)
-{
-	ssize_t n = send(t->fd, t->list.data, t->list.len, MSG_NOSIGNAL);
-
-	bs_warmlist_init(&t->list);
-	return n < 0 ? -errno : 0;
-}
-
-static int add_run(void *cookie, const char *path, uint64_t off, uint64_t len)
-{
-	struct telling *t = cookie;
-	int r = bs_warmlist_add(&t->list, path, off, len);
-
-	if (r != -E2BIG)
-		return r == -EINVAL ? 0 : r;
-	r = send_list(t);
-	return r < 0 ? r : bs_warmlist_add(&t->list, path, off, len);
-}
-
-static int tell_all(struct bs_hotstart *hs, struct streamed *s, const struct bs_hotfiles *files,
-		    struct telling *t)
-{
-	bs_autofree uint8_t *told = calloc(s->pack->n_segments, 1);
-	uint32_t i;
-	int r = told ? 0 : -ENOMEM;
-
-	while (r == 0 && (i = next_landed(hs, s, told)) < s->pack->n_segments) {
-		const struct bs_pack_segment *g = &s->pack->segments[i];
-
-		told[i] = 1;
-		r = bs_hotfiles_runs(files, s->pack->extents + g->first_extent, g->n_extents,
-				     add_run, t);
-		if (r == 0 && !bs_warmlist_empty(&t->list))
-			r = send_list(t);
-	}
-	return r;
-}
-
-void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd)
-{
-	struct streamed *s = begin_telling(hs, image);
-	bs_auto(hotfiles) struct bs_hotfiles *files = NULL;
-	struct telling *t = s ? malloc(sizeof(*t)) : NULL;
-	bs_autofd int socket = fd;
-	bs_autofd int tree = s ? bs_cached_open_tree(s->image) : -EBADF;
-
-	/* without it the start is only slower */
-	if (t && tree >= 0 && bs_hotfiles_read(tree, &files, NULL) == 0) {
-		t->fd = socket;
-		bs_warmlist_init(&t->list);
-		(void)tell_all(hs, s, files, t);
-	}
-	free(t);
-	if (s)
-		end_telling(hs, s);
-}
-
 /* --- status and life ------------------------------------------------------------------------------ */
 
-static void put_streamed(struct bs_jsonw *w, const struct streamed *s)
+static void put_streamed(struct bs_hotstart *hs, struct bs_jsonw *w, const struct streamed *s)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 
@@ -658,12 +693,18 @@ static void put_streamed(struct bs_jsonw *w, const struct streamed *s)
 		      : s->result.error == -EBADMSG ? "refused"
 		      : s->result.error		    ? "broken"
 						    : "streamed");
+	if (s->donor) {
+		bs_jsonw_kstr(w, "pack_of",
+			      bs_digest_text(&bs_hotdonor_image(s->donor)->digest, text));
+		bs_jsonw_ku64(w, "copied_blocks", s->copied);
+	}
 	bs_jsonw_ku64(w, "pack_bytes", s->hot.pack.size);
 	bs_jsonw_ku64(w, "bytes", s->result.bytes);
 	bs_jsonw_ku64(w, "segments", s->result.segments);
 	bs_jsonw_ku64(w, "local_segments", s->result.local_segments);
 	bs_jsonw_ku64(w, "parallel", s->result.parallel);
 	bs_jsonw_ku64(w, "duration_ns", s->result.end_ns - s->result.start_ns);
+	bs_hotwatch_put(hs->watch, w, &s->hot.image.digest, s->hot.workload);
 	bs_jsonw_end(w);
 }
 
@@ -683,22 +724,32 @@ void bs_hotstart_status(struct bs_hotstart *hs, struct bs_jsonw *w)
 	bs_jsonw_array(w);
 	(void)pthread_mutex_lock(&hs->lock);
 	bs_list_for_each(it, &hs->streamed)
-		put_streamed(w, bs_list_entry(it, struct streamed, all));
+		put_streamed(hs, w, bs_list_entry(it, struct streamed, all));
 	bs_list_for_each(it, &hs->recorded)
 		put_recorded(w, bs_list_entry(it, struct recorded, all));
 	(void)pthread_mutex_unlock(&hs->lock);
+	bs_hotwatch_put_kept(hs->watch, w);
 	bs_jsonw_end(w);
 }
 
 int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **ret,
 		    struct bs_error *err)
 {
+	const struct bs_hotwatch_options wo = { .window_ns = o->window_ns,
+						.stale_percent = o->rerecord,
+						.event = o->event,
+						.cookie = o->cookie };
 	struct bs_hotstart *hs = calloc(1, sizeof(*hs));
 	int r;
 
 	if (!hs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	hs->o = *o;
+	hs->watch = bs_hotwatch_new(&wo);
+	if (!hs->watch) {
+		free(hs);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
 	(void)pthread_mutex_init(&hs->lock, NULL);
 	(void)pthread_cond_init(&hs->changed, NULL);
 	(void)pthread_cond_init(&hs->landed, NULL);
@@ -706,6 +757,7 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	bs_list_init(&hs->streamed);
 	r = bs_hotstart_start_builder(hs, err);
 	if (r < 0) {
+		(void)bs_hotwatch_free(hs->watch);
 		free(hs);
 		return r;
 	}

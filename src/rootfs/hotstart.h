@@ -6,7 +6,7 @@
  * what the start reads and make one.
  *
  *   find ──there is one──▶ stream: head fetched, image prepared, segments come
- *     │ none
+ *     │ none (a pack of another image with equal frames is streamed beside)
  *     ▼
  *   record: the start gets a mount of its own, of the FUSE file HEX.ID, whose reads
  *           are noted until the window is over; then, on the builder's thread:
@@ -24,6 +24,8 @@
  *                     that comes after one that died goes on with it
  *   hot-ID.pack, hot-ID.profile   what was made of it
  *
+ *   hot-ID.judged     what is thought of the pack (hotwatch.h)
+ *
  * At most BS_HOT_RECORDINGS_MAX starts are recorded at once, and BS_HOT_WORKLOADS_MAX
  * workloads of an image: whose arguments are others each time could go on for ever.
  *
@@ -36,9 +38,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/digest.h"
 #include "base/log.h"
+#include "base/str.h"
 #include "hot/store.h"
 #include "obs/timeline.h"
 #include "rootfs/images.h"
@@ -60,6 +64,7 @@ struct bs_hotstart_options {
 	bool publish;
 	uint64_t window_ns;	   /* of a recording */
 	unsigned int parallel_max; /* ranges of one pack at once */
+	unsigned int rerecord;	   /* percent of a pack's blocks missed: it is stale; 0: never */
 	/* A line for the log. */
 	void (*event)(void *cookie, enum bs_log_level level, const char *text);
 	/* The pack of image and workload begins to arrive, or does no more. Any thread. */
@@ -86,9 +91,12 @@ struct bs_hotstart_request {
 /* What was found, to go on with. */
 struct bs_hotstart_plan {
 	bool stream; /* call bs_hotstart_stream */
-	bool record; /* call bs_hotstart_record */
+	bool record; /* call bs_hotstart_record; with stream: its pack is stale, but still of use */
 	struct bs_hot hot;
 	struct streamed *streamed; /* it is in the list of streams from now on */
+	struct bs_cached
+		*donor;		/* the image that the pack is of, when it is another (hotdonor.h) */
+	struct bs_strv sources; /* where the donor's data is */
 };
 
 /* Looks for the pack; blocks for one request to each source. */
@@ -98,7 +106,8 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
  * Starts the stream; blocks for its head and until somebody has prepared the image. Its end is
- * told of (streaming) in any case.
+ * told of (streaming) in any case. Of a start that is recorded, nobody is warmed for, and
+ * nothing watched: its reads do not go through the mount that all share.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_hotstart_plan *p, struct bs_error *err);
@@ -106,9 +115,13 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 /*
  * Tells a warmer (daemon/warm.h) at the other end of the SOCK_SEQPACKET socket fd (taken over)
  * which files' runs have come with the pack of the image that streams now; returns when it
- * has ended, or when the warmer has.
+ * has ended, or when the warmer has. pid: the warmer's, as the FUSE connection has it; 0.
  */
-void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd);
+void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int fd, pid_t pid);
+
+/* A read of the image through the mount that its containers share, before it is answered. */
+void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uint64_t off,
+		      uint64_t len, pid_t pid);
 
 /*
  * Begins a recording; blocks until somebody has prepared the image. *ret_file: the name of the

@@ -2,11 +2,15 @@ noinst_LIBRARIES += src/rootfs/librootfs.a
 src_rootfs_librootfs_a_SOURCES = \
 	%D%/assemble.c %D%/assemble.h \
 	%D%/blockfs.c %D%/blockfs.h \
+	%D%/hotagain.c %D%/hotagain.h \
 	%D%/hotbuild.c %D%/hotbuild.h \
+	%D%/hotdonor.c %D%/hotdonor.h \
 	%D%/hotfiles.c %D%/hotfiles.h \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
+	%D%/hottell.c \
+	%D%/hotwatch.c %D%/hotwatch.h \
 	%D%/entry.c %D%/entry.h \
 	%D%/images.c %D%/images.h \
 	%D%/layers.c %D%/layers.h \

@@ -246,6 +246,8 @@ static int build(struct bs_msg *m, const struct bs_conf *conf, const struct bs_w
 		r = bs_msg_add_text(m, BS_TAG_WORKLOAD, w->workload);
 	if (r == 0 && w->workload[0])
 		r = bs_msg_add_u64(m, BS_TAG_RECORD, w->record);
+	if (r == 0 && w->hot_only)
+		r = bs_msg_add_u64(m, BS_TAG_HOT_ONLY, 1);
 	return r;
 }
 

@@ -29,6 +29,7 @@ struct bs_want {
 	bool has_marker;
 	char workload[BS_WORKLOAD_MAX + 1]; /* "": nothing is to be hot about the start */
 	bool record;			    /* when there is no hot pack yet */
+	bool hot_only; /* the rest of the image is not fetched for this start */
 };
 
 /*

@@ -169,6 +169,15 @@ static void read_workload(struct create *c)
 				    sizeof(c->want.workload));
 }
 
+/* Whether only what is read, and what is hot, is fetched. */
+static void read_background(struct create *c)
+{
+	const char *asked = c->annot.background;
+
+	c->want.hot_only = asked ? bs_streq(asked, "hot-only")
+				 : bs_conf_is_hot_only(c->conf, &c->want.sources);
+}
+
 /* 1: we act, 0: not after all, or an error. */
 static int read_all(struct create *c, struct bs_error *err)
 {
@@ -240,6 +249,7 @@ static int prepare(struct create *c, struct bs_error *err)
 	if (r < 0)
 		return r;
 	read_workload(c);
+	read_background(c);
 	c->want.lease = c->job.key;
 	c->want.timeline = c->args->id;
 	return 0;

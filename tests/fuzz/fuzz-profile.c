@@ -25,5 +25,9 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 	if (again->n_ranges != p->n_ranges || again->n_runs != p->n_runs ||
 	    memcmp(again->ranges, p->ranges, p->n_ranges * sizeof(*p->ranges)) != 0)
 		abort();
+	if (bs_profile_merge(again, p) < 0 ||
+	    bs_profile_blocks(again, 1) != bs_profile_blocks(p, 1) ||
+	    bs_profile_keep_runs(again, 1) < 0 || again->n_runs != 1)
+		abort();
 	return 0;
 }

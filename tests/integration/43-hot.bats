@@ -26,6 +26,7 @@ teardown() {
 }
 
 script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
+more_script="$script; import sqlite3, xml.dom.minidom, asyncio, unittest"
 said='[42] 0.3333333333333333333333333333'
 
 # hot_image: the python image in $REGISTRY, and a bundle of it that runs $script.
@@ -301,4 +302,256 @@ no_pack() {
 	bst_wait 5 reads_ahead "${names[@]}"
 	bst_wait 8 grep -Fx "$said" "$BST_LOG/container.log"
 	bst_stop container
+}
+
+# watched: the last start of a workload was, and it is over.
+watched() {
+	[ "$(hot_state '.use.over')" = true ]
+}
+
+# reads MORE...: a container with the same workload, but a script that reads more.
+other_script() {
+	lazy_command "$BST_ROOT/b" python3 -c "$1"
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.workload"] = "same"'
+}
+
+@test "status tells what a start did with its pack" {
+	local use
+	hot_image "hot rerecord = 0%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	run_hot good
+	bst_wait 10 streamed
+	bst_wait 10 watched
+	use=$(hot_state .use)
+	echo "use: $(jq -c . <<<"$use")"
+	# nearly all of it is read, by one or the other, and nearly nothing beside it
+	jq -e '.mixed == false and .verdict == "none" and .warmed_blocks > 0 and
+		.read_blocks + .warmed_blocks + .unread_blocks == .pack_blocks and
+		.unread_blocks < .pack_blocks / 10 and
+		.missed_min_blocks < .pack_blocks / 10' <<<"$use"
+	# the same in words
+	bootseerctl status | tee "$BST_ROOT/status"
+	grep -E "^hot same of sha256:[0-9a-f]{12}  streamed, pack [0-9.]+ MiB, [0-9.]+ MiB came at [0-9.]+ [KMG]iB/s$" \
+		"$BST_ROOT/status"
+	grep -E "^    of the pack .* were read, .* warmed before, .* read by nobody$" "$BST_ROOT/status"
+	jq -se 'any(.[]; .name == "hot-use" and (.text | test("^same: pack of [0-9]+ blocks: [0-9]+ read")))' \
+		"$BST_RUN/timeline/good.jsonl"
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |
+		grep -A1 '^on this node, last start$' | grep 'of the pack .* read by nobody'
+
+	another_node
+	other_script "$more_script"
+	run_hot more
+	bst_wait 10 streamed
+	bst_wait 10 watched
+	use=$(hot_state .use)
+	echo "use: $(jq -c . <<<"$use")"
+	jq -e '.missed_min_blocks > .pack_blocks / 20 and .fetched_blocks > 0 and .missed_reads > 0 and
+		(.files | length) == 10 and any(.files[].path; test("sqlite3|asyncio|unittest|xml")) and
+		([.files[].blocks] | . == (sort | reverse))' <<<"$use"
+	bootseerctl status | grep -E "^ +[0-9.]+ KiB  usr/"
+	lazy_no_state
+}
+
+# another_node_but_the_verdict: the cache is as empty, but the pack and what is thought of it are known.
+another_node_but_the_verdict() {
+	node_stop
+	rm -f "$BST_CACHE"/images/*/{blob,present,blocks,state} "$BST_RUN/bootseerd.log"
+}
+
+@test "a workload that has changed is recorded again, and its pack replaced" {
+	local old bytes blocks
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	old=$(pack_file)
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = stale ]
+	grep "hot pack of workload 'same' is stale: .*; most of: .*libsqlite3" "$BST_RUN/bootseerd.log"
+	blocks=$(hot_state .use.pack_blocks)
+	# recorded beside the old one, which is of use all the same
+	another_node_but_the_verdict
+	run_hot again
+	[ "$(hot_state .state | sort | tr '\n' ' ')" = "recording streamed " ]
+	bytes=$(node_status .served.cache.hot_bytes)
+	[ "$bytes" -gt 1000000 ]
+	[ -z "$(hot_state 'select(.state == "streamed").use // empty')" ]
+	bst_wait 30 grep "hot pack of workload 'same' .*: published at" "$BST_RUN/bootseerd.log"
+	[ "$(pack_file)" != "$old" ]
+	[ "$(hot_packs)" = 1 ]
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json |
+		jq -e --argjson n "$blocks" '.recordings == 2 and .blocks > $n and any(.files[].path; test("sqlite3"))'
+
+	# the next node has all that it needs
+	another_node
+	rm -f "$BST_RUN/bootseerd.log"
+	run_hot right
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = none ]
+	[ "$(hot_state '.use.missed_min_blocks < .use.pack_blocks / 20')" = true ]
+	lazy_no_state
+}
+
+@test "a newer pack takes the place of a stale one without another recording" {
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = stale ]
+	printf '%s\n' usr/bin/python3.11 usr/lib/x86_64-linux-gnu/libc.so.6 >"$BST_ROOT/list"
+	bootseerctl hot build "docker://$REGISTRY/py:latest" same --from "$BST_ROOT/list" --replace --plain-http -q
+	another_node_but_the_verdict
+	run_hot newer
+	[ "$(hot_state .state)" = streamed ]
+	# and from then on it is the one
+	run_hot newer2
+	[ "$(hot_state .state)" = streamed ]
+}
+
+@test "a pack that only seemed stale stays" {
+	hot_image "hot rerecord = 5%"
+	other_script "$script"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	other_script "$more_script"
+	run_hot changed
+	bst_wait 15 watched
+	another_node_but_the_verdict
+	# as if others had read all that beside it
+	other_script "$script"
+	run_hot again
+	bst_wait 15 grep "'same' was recorded again: its hot pack is right, it stays" "$BST_RUN/bootseerd.log"
+	another_node_but_the_verdict
+	other_script "$more_script"
+	run_hot changed2
+	bst_wait 15 watched
+	[ "$(hot_state .use.verdict)" = right ]
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json | jq -e '.recordings == 1'
+}
+
+# python_again: the python image with one small layer more, which changes a module and adds a file.
+python_again() {
+	local base n out=$BST_ROOT/again tars=()
+	base=$(image_python)
+	mkdir -p "$out" "$BST_ROOT/layer/usr/lib/python3.11/json" "$BST_ROOT/layer/usr/lib/aaa"
+	for n in 0 1; do
+		gzip -dc "$base/blobs/sha256/$(images_layer_digest "$base" $n)" >"$BST_ROOT/$n.tar"
+		tars+=("$BST_ROOT/$n.tar")
+	done
+	tar -xOf "$BST_ROOT/1.tar" ./usr/lib/python3.11/json/__init__.py >"$BST_ROOT/layer/usr/lib/python3.11/json/__init__.py"
+	echo '# changed' >>"$BST_ROOT/layer/usr/lib/python3.11/json/__init__.py"
+	head -c 300000 /dev/urandom >"$BST_ROOT/layer/usr/lib/aaa/new"
+	images_tar "$BST_ROOT/layer" >"$BST_ROOT/2.tar"
+	"$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' \
+		"$out" "${tars[@]}" "$BST_ROOT/2.tar" >/dev/null
+	echo "$out"
+}
+
+# run_again ID: as run_hot, from the changed image.
+run_again() {
+	run -0 lazy_run run -b "$BST_ROOT/b2" "$1"
+	[ "$output" = "$said" ]
+}
+
+# frame_bytes: that came beside packs.
+frame_bytes() {
+	node_status .served.cache.fetched_bytes
+}
+
+# translated [FILTER]: of the stream of another image's pack, which has ended.
+translated() {
+	hot_state "select(.pack_of and .state == \"streamed\") | ${1:-.}" | grep .
+}
+
+@test "an image with one more layer starts with what the old one's pack has of it" {
+	local alone bytes hot old
+	hot_image "hot record = never" "hot publish = no"
+	old=$(lazy_digest py)
+	other_script "$script"
+	lazy_publish "$(python_again)" again
+	lazy_bundle "$BST_ROOT/b2" again python3 -c "$script"
+	lazy_edit "$BST_ROOT/b2" '.annotations["dev.bootseer.workload"] = "same"'
+	# on a node that knows nothing
+	run_again alone
+	alone=$(frame_bytes)
+	# the old image is recorded, and streamed on a node that knows it from then on
+	another_node
+	sed -i 's/^record = .*/record = auto/; s/^publish = .*/publish = yes/' "$BOOTSEER_CONFIG"
+	run_hot made
+	bst_wait 30 published
+	another_node
+	run_hot streams
+	bst_wait 10 streamed
+
+	# what it has on this node is copied, and the start recorded all the same
+	bytes=$(frame_bytes)
+	hot=$(node_status .served.cache.hot_bytes)
+	run_again one
+	bst_wait 10 translated
+	echo "alone $alone, now $(($(frame_bytes) - bytes)), $(translated)"
+	[ "$(translated .pack_of)" = "$old" ]
+	[ "$(translated .copied_blocks)" -gt 1500 ]
+	# all but what it read in the moment before
+	[ $(($(frame_bytes) - bytes)) -lt $((alone * 3 / 4)) ]
+	[ $(($(node_status .served.cache.hot_bytes) - hot)) -lt 500000 ]
+	hot_state .state | grep -x recording
+	bst_wait 30 recorded
+
+	# where the old image's blocks are gone, its pack is streamed
+	node_stop
+	rm -rf "$BST_CACHE/images/$(lazy_digest again | cut -d: -f2)"
+	rm -f "$BST_CACHE/images/${old#sha256:}"/{blob,present,blocks,state}
+	curl -sf "http://$REGISTRY/v2/again/tags/list" | jq -r '.tags[] | select(startswith("bootseer-hot-"))' |
+		while read -r tag; do
+			rm -r "$REGISTRY_DIR/docker/registry/v2/repositories/again/_manifests/tags/$tag"
+		done
+	run_again two
+	bst_wait 10 translated
+	echo "alone $alone, now $(frame_bytes), $(translated)"
+	[ "$(translated .copied_blocks)" = 0 ]
+	[ "$(translated .bytes)" -gt 1000000 ]
+	[ "$(frame_bytes)" -lt $((alone * 3 / 4)) ]
+	[ "$(node_status .served.cache.bad_segments)" = 0 ]
+	lazy_no_state
+}
+
+completing() {
+	node_status '.served.images[] | .completing or .complete' | grep -x true
+}
+
+@test "hot-only, by the host or the pod, fetches no rest of an image" {
+	registry_start main
+	lazy_publish "$(image_python):latest" py
+	lazy_node "hot record = never" "fetch background_rate = 1M" "fetch hot_only = $REGISTRY/p*"
+	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
+	run_hot host
+	run ! completing
+	[ "$(node_status .served.lanes.background.requests)" = 0 ]
+	# a pod may want it all the same
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "complete"'
+	run_hot pod
+	bst_wait 5 completing
+	another_node
+	sed -i '/^hot_only/d' "$BOOTSEER_CONFIG"
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "hot-only"'
+	run_hot pod-hot-only
+	run ! completing
+	lazy_edit "$BST_ROOT/b" 'del(.annotations["dev.bootseer.background"])'
+	run_hot host-complete
+	bst_wait 5 completing
+	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.background"] = "some"'
+	run ! lazy_run run -b "$BST_ROOT/b" wrong
+	[[ $output == *"'dev.bootseer.background' is 'some', but must be complete or hot-only"* ]]
 }

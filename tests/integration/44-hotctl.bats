@@ -186,6 +186,20 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	[[ $output == *"'nope' of the image: No such file"* ]]
 }
 
+@test "a pack of several profiles and lists has the blocks of all" {
+	small_image
+	profile_of_all
+	echo bin/big >"$BST_ROOT/one"
+	printf '%s\n' lib/text bin/big >"$BST_ROOT/two"
+	hot build "$L" merged --from "$BST_ROOT/one" --from "$BST_ROOT/two" -q
+	hot show "$L" merged --json | jq -e '.recordings == 2 and ([.files[].path] == ["bin/big", "lib/text"])'
+	hot verify "$L" merged
+	hot build "$L" merged --from "$BST_ROOT/one" --from "$BST_ROOT/profile" --replace -q
+	hot show "$L" merged --json | jq -e '.recordings == 2 and .bytes == .blobBytes and .files[0].path == "bin/big"'
+	run -1 hot build "$L" other --from "$BST_ROOT/one" --from "$BST_ROOT/nowhere" -q
+	[[ $output == *"read '$BST_ROOT/nowhere'"* ]]
+}
+
 @test "packs that others deleted are in nobody's way" {
 	registry_start main
 	small_image

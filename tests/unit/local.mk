@@ -69,6 +69,14 @@ UNIT_TESTS += %D%/test-daemon-program
 tests_unit_test_daemon_program_SOURCES = %D%/test-daemon-program.c %D%/unit.h
 tests_unit_test_daemon_program_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hot-translate
+tests_unit_test_hot_translate_SOURCES = %D%/test-hot-translate.c %D%/unit.h
+tests_unit_test_hot_translate_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hot-use
+tests_unit_test_hot_use_SOURCES = %D%/test-hot-use.c %D%/unit.h
+tests_unit_test_hot_use_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-warmlist
 tests_unit_test_hot_warmlist_SOURCES = %D%/test-hot-warmlist.c %D%/unit.h
 tests_unit_test_hot_warmlist_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
@@ -137,6 +145,10 @@ tests_unit_test_net_layout_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-net-yield
+tests_unit_test_net_yield_SOURCES = %D%/test-net-yield.c %D%/unit.h
+tests_unit_test_net_yield_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-net-pace
 tests_unit_test_net_pace_SOURCES = %D%/test-net-pace.c %D%/unit.h

@@ -84,7 +84,7 @@ static void test_file(void **state)
 			 0);
 	assert_string_equal(c.runtime, "/usr/bin/crun");
 	assert_int_equal(c.connections, 3);
-	assert_true(c.background_rate == 2u << 20);
+	assert_true(c.background_rate.bytes == 2u << 20);
 	assert_int_equal(c.mirrors.n, 3);
 	assert_string_equal(c.mirrors.v[2], "e=f/g");
 	assert_int_equal(c.allow_registries.n, 1);
@@ -221,6 +221,55 @@ static void test_sources(void **state)
 	bs_conf_done(&c);
 }
 
+static void test_hot_only(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autostrv l = { 0 };
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("[fetch]\nhot_only = h.test/big/* other.test/*\n", &c, &err), 0);
+	assert_int_equal(bs_strv_add(&l, "oci:/h.test/big/a"), 0);
+	assert_int_equal(bs_strv_add(&l, "docker://h.test/small/a"), 0);
+	assert_false(bs_conf_is_hot_only(&c, &l));
+	assert_int_equal(bs_strv_add(&l, "docker://h.test/big/a"), 0);
+	assert_true(bs_conf_is_hot_only(&c, &l));
+	bs_conf_done(&c);
+}
+
+static void test_percent(void **state)
+{
+	static const char *const wrong[] = {
+		"10", "%", "101%", "-1%", "1 %", "10%%", "1000000000%"
+	};
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("[hot]\nrerecord = 100%\n", &c, &err), 0);
+	assert_int_equal(c.rerecord, 100);
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[fetch]\nbackground_rate = 25%\n", &c, &err), 0);
+	assert_int_equal(c.background_rate.percent, 25);
+	assert_int_equal(c.background_rate.bytes, 0);
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[fetch]\nbackground_rate = 2M\n", &c, &err), 0);
+	assert_int_equal(c.background_rate.percent, 0);
+	assert_int_equal(c.background_rate.bytes, 2 << 20);
+	bs_conf_done(&c);
+	assert_true(read_text("[fetch]\nbackground_rate = 0%\n", &c, &err) < 0);
+	bs_conf_done(&c);
+	for (size_t i = 0; i < BS_ARRAY_LEN(wrong); i++) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "[hot]\nrerecord = %s\n", wrong[i]);
+		assert_true(read_text(text, &c, &err) < 0);
+		assert_non_null(strstr(err.msg, "a number from 0 to 100 with % behind"));
+		assert_int_equal(c.rerecord, 10);
+		bs_conf_done(&c);
+	}
+}
+
 /* Each key with its default stands in the man page, as ".It Cm NAME No = Ar TYPE". */
 static void test_man_page(void **state)
 {
@@ -316,6 +365,8 @@ int main(void)
 		UNIT_TEST(test_file_of_others),
 		UNIT_TEST(test_policy),
 		UNIT_TEST(test_sources),
+		UNIT_TEST(test_hot_only),
+		UNIT_TEST(test_percent),
 		UNIT_TEST(test_man_page),
 		UNIT_TEST(test_example),
 	};

@@ -31,7 +31,7 @@ static void expect(const struct bs_profile *p, const struct bs_profile_range *wa
 		assert_int_equal(p->ranges[i].block, want[i].block);
 		assert_int_equal(p->ranges[i].n_blocks, want[i].n_blocks);
 		assert_int_equal(p->ranges[i].at_ms, want[i].at_ms);
-		assert_int_equal(p->ranges[i].n_runs, want[i].n_runs);
+		assert_int_equal(p->ranges[i].runs, want[i].runs);
 	}
 }
 
@@ -61,7 +61,7 @@ static void runs_are_merged(void **state)
 	const struct bs_profile_event a[] = { { 10, 4, 0 }, { 50, 1, 20 } };
 	const struct bs_profile_event b[] = { { 50, 1, 5 }, { 12, 1, 9 }, { 80, 1, 30 } };
 	const struct bs_profile_range want[] = {
-		{ 10, 2, 0, 1 }, { 12, 1, 0, 2 }, { 13, 1, 0, 1 }, { 50, 1, 5, 2 }, { 80, 1, 30, 1 }
+		{ 10, 2, 0, 2 }, { 12, 1, 0, 3 }, { 13, 1, 0, 2 }, { 50, 1, 5, 3 }, { 80, 1, 30, 1 }
 	};
 	bs_auto(profile) struct bs_profile *p = profile_of(a, BS_ARRAY_LEN(a), 100);
 
@@ -70,6 +70,88 @@ static void runs_are_merged(void **state)
 	assert_int_equal(p->n_runs, 2);
 	assert_int_equal(p->window_ms, 100);
 	assert_int_equal(bs_profile_blocks(p, 2), 2);
+}
+
+static void profiles_are_merged_as_their_runs_would_be(void **state)
+{
+	const struct bs_profile_event a[] = { { 10, 4, 0 }, { 50, 1, 20 } };
+	const struct bs_profile_event b[] = { { 50, 1, 5 }, { 12, 1, 9 }, { 80, 1, 30 } };
+	const struct bs_profile_event c[] = { { 80, 1, 2 }, { 300, 1, 3 } };
+	bs_auto(profile) struct bs_profile *p = profile_of(a, BS_ARRAY_LEN(a), 100);
+	bs_auto(profile) struct bs_profile *q = profile_of(b, BS_ARRAY_LEN(b), 40);
+	bs_auto(profile) struct bs_profile *all = profile_of(a, BS_ARRAY_LEN(a), 100);
+	bs_auto(profile) struct bs_profile *of_less = bs_profile_new(&table, BLOCKS - 1);
+
+	assert_int_equal(bs_profile_add_run(q, c, BS_ARRAY_LEN(c), 10), 0);
+	assert_int_equal(bs_profile_add_run(all, b, BS_ARRAY_LEN(b), 40), 0);
+	assert_int_equal(bs_profile_add_run(all, c, BS_ARRAY_LEN(c), 10), 0);
+	assert_int_equal(bs_profile_merge(p, q), 0);
+	expect(p, all->ranges, all->n_ranges);
+	assert_int_equal(p->n_runs, 3);
+	assert_int_equal(p->window_ms, 100);
+	assert_int_equal(bs_profile_merge(p, of_less), -EINVAL);
+}
+
+static void what_no_run_that_is_kept_needed_is_forgotten(void **state)
+{
+	const struct bs_profile_event a[] = { { 10, 4, 0 }, { 50, 1, 20 } };
+	const struct bs_profile_event b[] = { { 12, 1, 9 }, { 80, 1, 30 } };
+	const struct bs_profile_range both[] = { { 10, 2, 0, 2 },
+						 { 12, 1, 0, 3 },
+						 { 13, 1, 0, 2 },
+						 { 50, 1, 20, 2 },
+						 { 80, 1, 30, 1 } };
+	const struct bs_profile_range last[] = { { 12, 1, 0, 1 }, { 80, 1, 30, 1 } };
+	bs_auto(profile) struct bs_profile *p = profile_of(a, BS_ARRAY_LEN(a), 100);
+
+	assert_int_equal(bs_profile_add_run(p, b, BS_ARRAY_LEN(b), 100), 0);
+	assert_int_equal(bs_profile_keep_runs(p, 2), 0);
+	expect(p, both, BS_ARRAY_LEN(both));
+	assert_int_equal(bs_profile_keep_runs(p, 1), 0);
+	expect(p, last, BS_ARRAY_LEN(last));
+	assert_int_equal(p->n_runs, 1);
+	assert_int_equal(bs_profile_keep_runs(p, 0), 0);
+	assert_int_equal(p->n_ranges + p->n_runs, 0);
+}
+
+static void ranges_that_differed_by_a_forgotten_run_are_one(void **state)
+{
+	const struct bs_profile_event a[] = { { 10, 2, 0 } }, b[] = { { 10, 6, 0 } };
+	const struct bs_profile_range want[] = { { 10, 6, 0, 1 } };
+	bs_auto(profile) struct bs_profile *p = profile_of(a, 1, 100);
+
+	assert_int_equal(bs_profile_add_run(p, b, 1, 100), 0);
+	assert_int_equal(p->n_ranges, 2);
+	assert_int_equal(bs_profile_keep_runs(p, 1), 0);
+	expect(p, want, 1);
+}
+
+static void of_many_runs_the_oldest_are_forgotten(void **state)
+{
+	bs_auto(profile) struct bs_profile *p = bs_profile_new(&table, BLOCKS);
+
+	for (uint32_t i = 0; i < BS_PROFILE_RUNS_MAX + 3; i++) {
+		const struct bs_profile_event e[] = { { 7, 1, 0 }, { 100 + i, 1, 1 + i } };
+
+		assert_int_equal(bs_profile_add_run(p, e, 2, 1000), 0);
+	}
+	assert_int_equal(p->n_runs, BS_PROFILE_RUNS_MAX);
+	assert_int_equal(bs_profile_blocks(p, 1), 1 + BS_PROFILE_RUNS_MAX);
+	assert_int_equal(bs_profile_blocks(p, BS_PROFILE_RUNS_MAX), 1);
+	assert_int_equal(p->ranges[0].runs, UINT32_MAX);
+	assert_int_equal(p->ranges[1].block, 103);
+	assert_int_equal(p->ranges[1].runs, UINT32_C(1) << 31);
+}
+
+static void what_one_has_beside_another_is_counted(void **state)
+{
+	const struct bs_profile_event a[] = { { 10, 4, 0 }, { 50, 1, 20 } };
+	const struct bs_profile_event b[] = { { 12, 10, 9 }, { 9999, 1, 30 } };
+	bs_auto(profile) struct bs_profile *p = profile_of(a, 2, 100), *q = profile_of(b, 2, 100);
+
+	assert_int_equal(bs_profile_beside(p, q), 3);
+	assert_int_equal(bs_profile_beside(q, p), 9);
+	assert_int_equal(bs_profile_beside(q, q), 0);
 }
 
 static void an_empty_run_counts(void **state)
@@ -141,6 +223,7 @@ static void wrong_bytes_are_refused(void **state)
 	WITH(h->version = htole32(9), -EPROTONOSUPPORT, "upgrade");
 	WITH(h->must = htole32(1), -EPROTONOSUPPORT, "upgrade");
 	WITH(h->n_runs = 0, -EBADMSG, "recordings");
+	WITH(h->n_runs = htole32(33), -EBADMSG, "recordings");
 	WITH(h->n_ranges = htole32(UINT32_MAX), -EBADMSG, "recordings");
 	WITH(h->n_ranges = htole32(1), -EBADMSG, "length");
 	WITH(h->extra_len = htole64(1), -EBADMSG, "length");
@@ -149,8 +232,8 @@ static void wrong_bytes_are_refused(void **state)
 	WITH(g[1].n_blocks = htole32(UINT32_MAX), -EBADMSG, "range 1: it is empty");
 	WITH(g[1].at_ms = 0, -EBADMSG, "range 1: its time");
 	WITH(g[1].at_ms = htole32(101), -EBADMSG, "range 1: its time");
-	WITH(g[0].n_runs = htole32(2), -EBADMSG, "range 0: it was needed");
-	WITH(g[0].n_runs = 0, -EBADMSG, "range 0: it was needed");
+	WITH(g[0].runs = htole32(2), -EBADMSG, "range 0: it was needed");
+	WITH(g[0].runs = 0, -EBADMSG, "range 0: it was needed");
 	WITH(g[1].block = htole32(101), -EBADMSG, "another too");
 	WITH((g[1].block = htole32(102), g[1].at_ms = htole32(1)), -EBADMSG, "one with");
 #undef WITH
@@ -161,6 +244,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(a_run_keeps_order_and_first_use),
 		UNIT_TEST(runs_are_merged),
+		UNIT_TEST(profiles_are_merged_as_their_runs_would_be),
+		UNIT_TEST(what_no_run_that_is_kept_needed_is_forgotten),
+		UNIT_TEST(ranges_that_differed_by_a_forgotten_run_are_one),
+		UNIT_TEST(of_many_runs_the_oldest_are_forgotten),
+		UNIT_TEST(what_one_has_beside_another_is_counted),
 		UNIT_TEST(an_empty_run_counts),
 		UNIT_TEST(the_bytes_say_the_same),
 		UNIT_TEST(wrong_bytes_are_refused),

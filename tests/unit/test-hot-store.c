@@ -79,6 +79,37 @@ static void the_first_stays_unless_it_is_replaced(void **state)
 }
 
 /* The image's own list of what refers to it has the pack, so registries keep it with the image. */
+static int publish_over(const char *pack, const struct bs_digest *old, struct bs_hot *ret)
+{
+	bs_autofd int fd = memfd_create("pack", MFD_CLOEXEC);
+
+	*ret = hot;
+	assert_int_equal(bs_pwrite_full(fd, pack, strlen(pack), 0), 0);
+	return bs_hot_publish_over(repo, ret, old, "profile", 7, fd, NULL);
+}
+
+static void only_the_pack_that_is_meant_is_replaced(void **state)
+{
+	struct bs_hot first, second, third, found;
+
+	assert_int_equal(publish("first pack", false, &first), 0);
+	assert_int_equal(publish_over("second pack", &first.pack.digest, &second), 0);
+	/* who still thinks of the first one comes too late */
+	assert_int_equal(publish_over("third pack", &first.pack.digest, &third), -EEXIST);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &second.digest));
+}
+
+static void where_there_is_none_it_is_published(void **state)
+{
+	const struct bs_digest old = { { 1 } };
+	struct bs_hot h, found;
+
+	assert_int_equal(publish_over("a pack", &old, &h), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &h.digest));
+}
+
 static void the_pack_refers_to_its_image(void **state)
 {
 	struct bs_manifest m = { 0 };
@@ -144,6 +175,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STORE_TEST(what_was_published_is_found),
+		STORE_TEST(only_the_pack_that_is_meant_is_replaced),
+		STORE_TEST(where_there_is_none_it_is_published),
 		STORE_TEST(the_first_stays_unless_it_is_replaced),
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(wrong_manifests_are_refused),

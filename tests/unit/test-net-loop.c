@@ -20,6 +20,7 @@
 #include "net/loop.h"
 #include "net/loop_impl.h"
 #include "net/repo.h"
+#include "net/yield.h"
 
 struct board { /* what callbacks write on */
 	pthread_mutex_t lock;
@@ -221,6 +222,31 @@ static void the_background_gives_way_to_a_stream(void **state)
 	assert_true(n_before <= 2);
 }
 
+static void background_waits_for_the_end_of_demand(void **state)
+{
+	struct bs_loop_options o = { .stall_timeout_ns = 100 * BS_NS_PER_MS,
+				     .connections_per_host = 4,
+				     .background_parallel = 64,
+				     .background_yields = true };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct bs_range ranges[N_RANGES];
+	struct board b = BOARD_INIT;
+	char host[64], buf[1];
+	bs_autofd int fd = silent_server(host, sizeof(host));
+	uint64_t last_demand_ns = 0, first_background_ns = UINT64_MAX;
+
+	assert_int_equal(bs_loop_new(&o, &l, NULL), 0);
+	start_ranges(l, host, &b, ranges, buf);
+	await(&b, N_RANGES);
+	for (int i = 0; i < N_RANGES; i++) {
+		if (ranges[i].lane == BS_LANE_DEMAND)
+			last_demand_ns = BS_MAX(last_demand_ns, ranges[i].ended_ns);
+		if (ranges[i].lane == BS_LANE_BACKGROUND)
+			first_background_ns = BS_MIN(first_background_ns, ranges[i].started_ns);
+	}
+	assert_true(first_background_ns >= last_demand_ns + BS_YIELD_QUIET_NS / 2);
+}
+
 struct slow {
 	struct bs_task task;
 	struct bs_loop *l;
@@ -388,6 +414,7 @@ int main(void)
 		UNIT_TEST(the_end_cancels_what_runs_and_what_waits),
 		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
 		UNIT_TEST(the_background_gives_way_to_a_stream),
+		UNIT_TEST(background_waits_for_the_end_of_demand),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
 		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
 		UNIT_TEST(a_server_cannot_lead_to_a_link_local_address),

@@ -216,6 +216,7 @@ static void test_annotations(void **state)
 {
 	static const char text[] =
 		"{\"dev.bootseer.image\":\"i\",\"dev.bootseer.fallback\":\"fail\","
+		"\"dev.bootseer.background\":\"hot-only\","
 		"\"dev.bootseer.served\":\"s\",\"dev.bootseer.imag\":\"x\","
 		"\"other\":1,\"io.kubernetes.cri.image-name\":\"r/n:t\"}";
 	bs_auto(json) struct bs_json *v = NULL;
@@ -227,6 +228,7 @@ static void test_annotations(void **state)
 	assert_int_equal(read_annotations(text, &a, &unknown, &v, &err), 0);
 	assert_string_equal(a.image, "i");
 	assert_string_equal(a.fallback, "fail");
+	assert_string_equal(a.background, "hot-only");
 	assert_int_equal(unknown.n, 1);
 	assert_string_equal(unknown.v[0], "dev.bootseer.imag");
 	assert_int_equal(bs_annot_image_names(v, &names), 0);
@@ -243,6 +245,7 @@ static void test_bad_annotations(void **state)
 					     "{\"dev.bootseer.fallback\":\"plain\"}",
 					     "{\"dev.bootseer.workload\":\"a b\"}",
 					     "{\"dev.bootseer.workload\":\"\"}",
+					     "{\"dev.bootseer.background\":\"no\"}",
 					     "{\"dev.bootseer.record\":\"maybe\"}" };
 
 	(void)state;

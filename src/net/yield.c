@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include "net/yield.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static bool is_known(const struct bs_yield *y, uint64_t now_ns)
+{
+	return y->whole > 0 && now_ns - y->measured_ns < BS_YIELD_AGAIN_NS;
+}
+
+void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool runs)
+{
+	if (is_known(y, now_ns))
+		return;
+	if (!runs) { /* what comes then is what somebody wanted, not what may come */
+		y->since_ns = 0;
+		return;
+	}
+	if (y->since_ns == 0) {
+		y->since_ns = now_ns;
+		y->bytes = 0;
+		return;
+	}
+	y->bytes += bytes;
+	if (now_ns - y->since_ns < BS_YIELD_MEASURE_NS)
+		return;
+	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S /
+				     (now_ns - y->since_ns)),
+			  UINT64_C(1));
+	y->measured_ns = now_ns;
+	y->since_ns = 0;
+}
+
+uint64_t bs_yield_rate(const struct bs_yield *y, unsigned int percent, uint64_t now_ns)
+{
+	if (percent == 0 || percent >= 100 || !is_known(y, now_ns))
+		return 0;
+	return BS_MAX((uint64_t)((unsigned __int128)y->whole * percent / 100), BS_YIELD_RATE_MIN);
+}
+
+void bs_yield_demand_ended(struct bs_yield *y, uint64_t now_ns)
+{
+	y->demand_ns = now_ns;
+}
+
+uint64_t bs_yield_wait(struct bs_yield *y, uint64_t now_ns, unsigned int demand)
+{
+	const uint64_t quiet_ns = y->demand_ns ? y->demand_ns + BS_YIELD_QUIET_NS : 0;
+	uint64_t end_ns;
+
+	if (demand == 0 && now_ns >= quiet_ns) {
+		y->paused_ns = 0;
+		return 0;
+	}
+	if (y->paused_ns == 0)
+		y->paused_ns = now_ns;
+	end_ns = y->paused_ns + BS_YIELD_PAUSE_NS;
+	if (now_ns >= end_ns)
+		return 0;
+	/* when the last of them ends, the caller asks again */
+	if (demand == 0)
+		end_ns = BS_MIN(end_ns, quiet_ns);
+	return end_ns - now_ns;
+}
+
+void bs_yield_started(struct bs_yield *y)
+{
+	y->paused_ns = 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * How much the background lane may take, and when: a share of what the links bring, which
+ * is measured while the lane runs, and nothing while readers wait for fetches of theirs.
+ *
+ * A share needs a whole: for a second at first, and for one in each BS_YIELD_AGAIN_NS, the lane
+ * runs without limit and what comes, of all lanes, is the whole until the next time. A share of
+ * what comes otherwise would be one of itself, and less each time.
+ *
+ * Pure arithmetic; the caller's thread.
+ */
+#ifndef BS_NET_YIELD_H
+#define BS_NET_YIELD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BS_YIELD_MEASURE_NS UINT64_C(1000000000)
+#define BS_YIELD_AGAIN_NS UINT64_C(60000000000)
+#define BS_YIELD_RATE_MIN (UINT64_C(64) << 10) /* bytes per second */
+#define BS_YIELD_QUIET_NS UINT64_C(250000000)  /* after a demand fetch */
+#define BS_YIELD_PAUSE_NS UINT64_C(5000000000) /* one pause; then one range may go */
+
+/* Zeros: nothing was seen yet. */
+struct bs_yield {
+	uint64_t whole; /* bytes per second that were measured; 0: not yet */
+	uint64_t measured_ns, since_ns, bytes;
+	uint64_t demand_ns; /* of the last demand fetch that ended; 0: none */
+	uint64_t paused_ns; /* since then the background lane waits; 0: it does not */
+};
+
+/* bytes came, of any lane. runs: the background lane has a transfer under way. */
+void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool runs);
+/* Bytes per second that are percent of the whole; 0: no limit now. */
+uint64_t bs_yield_rate(const struct bs_yield *y, unsigned int percent, uint64_t now_ns);
+
+/* A demand fetch has ended. */
+void bs_yield_demand_ended(struct bs_yield *y, uint64_t now_ns);
+/*
+ * How long no range of the background lane may be started; 0: one may, now. demand: how many
+ * fetches of that lane are under way.
+ */
+uint64_t bs_yield_wait(struct bs_yield *y, uint64_t now_ns, unsigned int demand);
+void bs_yield_started(struct bs_yield *y); /* one was */
+
+#endif

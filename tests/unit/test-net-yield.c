@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "unit.h"
+
+#include "net/yield.h"
+
+#define S UINT64_C(1000000000)
+#define MIB (UINT64_C(1) << 20)
+
+/* So many bytes in each tenth of a second, for n of them. */
+static uint64_t bring(struct bs_yield *y, uint64_t now, uint64_t bytes, unsigned int n, bool runs)
+{
+	for (unsigned int i = 0; i < n; i++) {
+		now += S / 10;
+		bs_yield_brought(y, now, bytes, runs);
+	}
+	return now;
+}
+
+static void a_share_is_one_of_what_was_measured(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	assert_int_equal(bs_yield_rate(&y, 25, now), 0);
+	bs_yield_brought(&y, now, MIB, true);
+	now = bring(&y, now, MIB, 9, true);
+	assert_int_equal(bs_yield_rate(&y, 25, now), 0); /* it is still measured */
+	now = bring(&y, now, MIB, 1, true);
+	assert_int_equal(bs_yield_rate(&y, 25, now), 10 * MIB / 4);
+	assert_int_equal(bs_yield_rate(&y, 0, now), 0);
+	assert_int_equal(bs_yield_rate(&y, 100, now), 0);
+	/* what comes under the limit changes nothing */
+	now = bring(&y, now, MIB / 4, 100, true);
+	assert_int_equal(bs_yield_rate(&y, 25, now), 10 * MIB / 4);
+}
+
+static void it_is_measured_again(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	now = bring(&y, now, MIB, 11, true);
+	assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
+	now += BS_YIELD_AGAIN_NS;
+	assert_int_equal(bs_yield_rate(&y, 50, now), 0);
+	now = bring(&y, now, 2 * MIB, 11, true);
+	assert_int_equal(bs_yield_rate(&y, 50, now), 10 * MIB);
+}
+
+static void only_what_comes_while_the_lane_runs_is_measured(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	now = bring(&y, now, 1000, 50, false);
+	assert_int_equal(bs_yield_rate(&y, 50, now), 0);
+	now = bring(&y, now, MIB, 5, true);
+	now = bring(&y, now, 1000, 1, false);
+	now = bring(&y, now, MIB, 11, true);
+	assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
+}
+
+static void a_slow_link_leaves_something(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = bring(&y, 100 * S, 0, 11, true);
+
+	assert_int_equal(bs_yield_rate(&y, 1, now), BS_YIELD_RATE_MIN);
+}
+
+static void it_waits_while_there_is_demand_and_a_moment_longer(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	assert_int_equal(bs_yield_wait(&y, now, 0), 0);
+	assert_int_equal(bs_yield_wait(&y, now, 1), BS_YIELD_PAUSE_NS);
+	bs_yield_demand_ended(&y, now);
+	assert_int_equal(bs_yield_wait(&y, now, 0), BS_YIELD_QUIET_NS);
+	assert_int_equal(bs_yield_wait(&y, now + BS_YIELD_QUIET_NS - 1, 0), 1);
+	assert_int_equal(bs_yield_wait(&y, now + BS_YIELD_QUIET_NS, 0), 0);
+}
+
+static void demand_that_never_ends_lets_one_pass_at_times(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	assert_int_equal(bs_yield_wait(&y, now, 3), BS_YIELD_PAUSE_NS);
+	now += BS_YIELD_PAUSE_NS - 1;
+	bs_yield_demand_ended(&y, now);
+	assert_int_equal(bs_yield_wait(&y, now, 2), 1);
+	now++;
+	assert_int_equal(bs_yield_wait(&y, now, 2), 0);
+	assert_int_equal(bs_yield_wait(&y, now, 2), 0); /* until it is used */
+	bs_yield_started(&y);
+	assert_int_equal(bs_yield_wait(&y, now, 2), BS_YIELD_PAUSE_NS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		UNIT_TEST(a_share_is_one_of_what_was_measured),
+		UNIT_TEST(it_is_measured_again),
+		UNIT_TEST(only_what_comes_while_the_lane_runs_is_measured),
+		UNIT_TEST(a_slow_link_leaves_something),
+		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
+		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
