@@ -39,7 +39,7 @@ whole_ranges() {
 
 # killed ROLE: while a pack arrives; nothing that has come is fetched again.
 killed() {
-	local pid before
+	local pid
 	hot_setup 24
 	hot_made
 	hot_slow 1000000
@@ -202,7 +202,7 @@ pushing() {
 	hot_read one
 	hot_end one
 	bst_wait 15 pushing
-	! hot_tag
+	run ! hot_tag
 	pid=$(node_pid worker)
 	kill -KILL "$pid"
 	faultproxy_set p

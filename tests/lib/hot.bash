@@ -3,6 +3,7 @@
 #
 # hot.bash: starts of a workload without containers: an image is acquired as a start does,
 # and read. Needs common.bash, registry.bash, node.bash and faults.bash.
+# shellcheck disable=SC2030,SC2031 # hot_node's subshell is meant
 
 # hot_setup MIB [LINE...]: as faults_setup; half of the files are hot: $BST_ROOT/hot.
 hot_setup() {
@@ -34,9 +35,9 @@ hot_read() {
 	python3 "${faults_readers:?}" check "$BST_ROOT/m-$1" "$BST_ROOT/${2:-hot}" "${3:-1}"
 }
 
-# hot_tag [REPOSITORY]: the tag of the only hot pack in $REGISTRY; fails when there is none.
+# hot_tag: the tag of the only hot pack in $REGISTRY; fails when there is none.
 hot_tag() {
-	curl -sf "http://$REGISTRY/v2/${1:-tree}/tags/list" |
+	curl -sf "http://$REGISTRY/v2/tree/tags/list" |
 		jq -er '[.tags[] | select(startswith("bootseer-hot-"))] | select(length == 1)[0]'
 }
 
@@ -89,4 +90,38 @@ hot_slow() {
 # hot_right: no reader got an error.
 hot_right() {
 	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+}
+
+# hot_node N COMMAND...: run it as node N, which has its own run directory, cache and
+# configuration, a copy of the first one's but for those; with HOT_NETNS_N, the name of a
+# network namespace, its bootseerd is in there.
+hot_node() (
+	local root=$BST_ROOT/n$1 netns=HOT_NETNS_$1
+	shift
+	mkdir -p "$root/run" "$root/cache"
+	chmod 755 "$root" "$root/cache"
+	[ -f "$root/bootseer.conf" ] || sed "s|^run_dir = .*|run_dir = $root/run|; s|^cache_dir = .*|cache_dir = $root/cache|" \
+		"$BST_ROOT/bootseer.conf" >"$root/bootseer.conf"
+	export BST_RUN=$root/run BST_CACHE=$root/cache BOOTSEER_CONFIG=$root/bootseer.conf
+	hot_netns=${!netns:-}
+	"$@"
+)
+
+# hot_node_start: bootseerd, in hot_node. Only the network is another: not the mounts.
+hot_node_start() {
+	if [ -n "${hot_netns:-}" ]; then
+		nsenter --net="/run/netns/$hot_netns" "$BOOTSEER_BUILDDIR/bootseerd" \
+			--config "$BOOTSEER_CONFIG" --background
+	else
+		node_start
+	fi
+}
+
+# hot_nodes N: so many nodes are started, and end with the test.
+hot_nodes() {
+	local i
+	for ((i = 1; i <= $1; i++)); do
+		bst_defer hot_node "$i" node_stop
+		hot_node "$i" hot_node_start || return 1
+	done
 }
