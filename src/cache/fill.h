@@ -84,6 +84,9 @@ struct bs_read {
  */
 void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf);
 
+/* The same, and waits for it: its result. done and cookie are not the caller's. */
+int bs_fill_read_wait(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf);
+
 /*
  * Fetches all that is missing in the background lane, a few ranges at a time, and
  * calls bs_blob_finish; then done(cookie, result), on any thread. One at a time a blob.

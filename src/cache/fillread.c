@@ -268,3 +268,36 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	if (ahead)
 		bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
 }
+
+/* A read that is waited for. */
+struct waited {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool over;
+};
+
+static void wake(struct bs_read *rd)
+{
+	struct waited *w = rd->cookie;
+
+	(void)pthread_mutex_lock(&w->lock);
+	w->over = true;
+	(void)pthread_cond_signal(&w->changed);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
+int bs_fill_read_wait(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf)
+{
+	struct waited w = { .lock = PTHREAD_MUTEX_INITIALIZER,
+			    .changed = PTHREAD_COND_INITIALIZER };
+
+	rd->done = wake;
+	rd->cookie = &w;
+	bs_fill_read(f, rd, scratch, unit_buf);
+	(void)pthread_mutex_lock(&w.lock);
+	while (!w.over)
+		(void)pthread_cond_wait(&w.changed, &w.lock);
+	(void)pthread_mutex_unlock(&w.lock);
+	rd->cookie = NULL;
+	return rd->result;
+}

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -209,46 +208,18 @@ int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, i
 	return digest_of_file(pack_fd, &h->pack, err);
 }
 
-/* A range that is waited for. */
-struct head_read {
-	struct bs_range range;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done;
-};
-
-static void head_done(struct bs_range *rg)
-{
-	struct head_read *h = rg->cookie;
-
-	(void)pthread_mutex_lock(&h->lock);
-	h->done = true;
-	(void)pthread_cond_signal(&h->changed);
-	(void)pthread_mutex_unlock(&h->lock);
-}
-
 int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret, struct bs_error *err)
 {
 	bs_autofree char *buf = malloc(h->head_len + 1);
-	struct head_read w = { .range = { .blob = h->pack.digest,
-					  .len = h->head_len,
-					  .buf = buf,
-					  .lane = BS_LANE_HOT,
-					  .done = head_done },
-			       .lock = PTHREAD_MUTEX_INITIALIZER,
-			       .changed = PTHREAD_COND_INITIALIZER };
+	struct bs_range range = {
+		.blob = h->pack.digest, .len = h->head_len, .buf = buf, .lane = BS_LANE_HOT
+	};
 
 	if (!buf)
 		return bs_fail(err, -ENOMEM, "hot pack: out of memory");
-	w.range.cookie = &w;
-	bs_repo_read(repo, &w.range);
-	(void)pthread_mutex_lock(&w.lock);
-	while (!w.done)
-		(void)pthread_cond_wait(&w.changed, &w.lock);
-	(void)pthread_mutex_unlock(&w.lock);
-	if (w.range.result < 0)
-		return bs_fail(err, w.range.result, "hot pack: its head: %s",
-			       w.range.text[0] ? w.range.text : strerror(-w.range.result));
+	if (bs_repo_read_wait(repo, &range) < 0)
+		return bs_fail(err, range.result, "hot pack: its head: %s",
+			       range.text[0] ? range.text : strerror(-range.result));
 	*ret = bs_take(&buf);
 	return 0;
 }

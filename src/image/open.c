@@ -5,7 +5,6 @@
 #include "image/open.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,40 +149,16 @@ int64_t bs_image_lookup(const struct bs_image *img, const char *path)
 
 /* --- contents -------------------------------------------------------------------------------- */
 
-struct wait {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool done;
-};
-
-static void range_done(struct bs_range *rg)
-{
-	struct wait *w = rg->cookie;
-
-	pthread_mutex_lock(&w->lock);
-	w->done = true;
-	pthread_cond_signal(&w->cond);
-	pthread_mutex_unlock(&w->lock);
-}
-
 static int read_range(struct bs_image *i, uint64_t off, size_t len, void *buf, struct bs_error *err)
 {
 	for (unsigned int attempt = 1;; attempt++) {
-		struct wait w = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
 		struct bs_range rg = { .blob = i->a.data.digest,
 				       .off = off,
 				       .len = len,
 				       .buf = buf,
-				       .lane = BS_LANE_DEMAND,
-				       .done = range_done,
-				       .cookie = &w };
+				       .lane = BS_LANE_DEMAND };
 
-		bs_repo_read(i->repo, &rg);
-		pthread_mutex_lock(&w.lock);
-		while (!w.done)
-			pthread_cond_wait(&w.cond, &w.lock);
-		pthread_mutex_unlock(&w.lock);
-		if (rg.result == 0)
+		if (bs_repo_read_wait(i->repo, &rg) == 0)
 			return 0;
 		if (attempt == ATTEMPTS || rg.result == -ENOENT || rg.result == -EACCES)
 			return bs_fail(err, rg.result, "data of the image in '%s': %s",

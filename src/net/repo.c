@@ -9,6 +9,7 @@
 #include "net/repo.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -190,6 +191,38 @@ void bs_repo_read(struct bs_repo *r, struct bs_range *rg)
 		return;
 	}
 	r->ops->read(r, rg);
+}
+
+/* A range that is waited for. */
+struct waited {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool over;
+};
+
+static void wake(struct bs_range *rg)
+{
+	struct waited *w = rg->cookie;
+
+	(void)pthread_mutex_lock(&w->lock);
+	w->over = true;
+	(void)pthread_cond_signal(&w->changed);
+	(void)pthread_mutex_unlock(&w->lock);
+}
+
+int bs_repo_read_wait(struct bs_repo *r, struct bs_range *rg)
+{
+	struct waited w = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
+
+	rg->done = wake;
+	rg->cookie = &w;
+	bs_repo_read(r, rg);
+	(void)pthread_mutex_lock(&w.lock);
+	while (!w.over)
+		(void)pthread_cond_wait(&w.changed, &w.lock);
+	(void)pthread_mutex_unlock(&w.lock);
+	rg->cookie = NULL;
+	return rg->result;
 }
 
 /* --- the rest: straight through ----------------------------------------------------------- */

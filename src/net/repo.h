@@ -132,6 +132,8 @@ int bs_repo_get_blob_mem(struct bs_repo *r, const struct bs_digest *d, uint64_t 
  * up). Repeating and other sources are the caller's. Never blocks for the network.
  */
 void bs_repo_read(struct bs_repo *r, struct bs_range *rg);
+/* The same, and waits for it: its result. done and cookie are not the caller's. */
+int bs_repo_read_wait(struct bs_repo *r, struct bs_range *rg);
 
 int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d,
 		     struct bs_error *err); /* 1, 0, -errno */

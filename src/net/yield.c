@@ -9,7 +9,7 @@
 
 static bool is_known(const struct bs_yield *y, uint64_t now_ns)
 {
-	return y->whole > 0 && now_ns - y->measured_ns < BS_YIELD_AGAIN_NS;
+	return y->whole > 0 && now_ns < y->measured_ns + BS_YIELD_AGAIN_NS;
 }
 
 void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool runs)
@@ -26,7 +26,8 @@ void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool 
 		return;
 	}
 	y->bytes += bytes;
-	if (now_ns - y->since_ns < BS_YIELD_MEASURE_NS)
+	/* the caller's time may be a little older than that of another call */
+	if (now_ns < y->since_ns + BS_YIELD_MEASURE_NS)
 		return;
 	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S /
 				     (now_ns - y->since_ns)),

@@ -5,7 +5,6 @@
 #include "rootfs/hotbuild.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,14 +21,6 @@
 #include "rootfs/hotagain.h"
 #include "rootfs/images.h"
 
-/* A read of the cache that is waited for. */
-struct frame_read {
-	struct bs_read rd;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done;
-};
-
 struct source {
 	struct bs_cached *image;
 	struct bs_fill *fill;
@@ -37,35 +28,18 @@ struct source {
 	void *unit;
 };
 
-static void read_done(struct bs_read *rd)
-{
-	struct frame_read *f = BS_CONTAINER_OF(rd, struct frame_read, rd);
-
-	(void)pthread_mutex_lock(&f->lock);
-	f->done = true;
-	(void)pthread_cond_signal(&f->changed);
-	(void)pthread_mutex_unlock(&f->lock);
-}
-
 static int give_frame(void *cookie, uint32_t frame, void *out, struct bs_error *err)
 {
 	struct source *s = cookie;
 	const struct bs_frame *fr = &bs_cached_table(s->image)->frames[frame];
-	struct frame_read f = { .rd = { .blob = s->image->blob,
-					.origin = s->image->origin,
-					.off = fr->first_block * BS_BLOCK_BYTES,
-					.len = fr->n_blocks * BS_BLOCK_BYTES,
-					.buf = out,
-					.done = read_done },
-				.lock = PTHREAD_MUTEX_INITIALIZER,
-				.changed = PTHREAD_COND_INITIALIZER };
+	struct bs_read rd = { .blob = s->image->blob,
+			      .origin = s->image->origin,
+			      .off = fr->first_block * BS_BLOCK_BYTES,
+			      .len = fr->n_blocks * BS_BLOCK_BYTES,
+			      .buf = out };
+	int r = bs_fill_read_wait(s->fill, &rd, s->scratch, s->unit);
 
-	bs_fill_read(s->fill, &f.rd, s->scratch, s->unit);
-	(void)pthread_mutex_lock(&f.lock);
-	while (!f.done)
-		(void)pthread_cond_wait(&f.changed, &f.lock);
-	(void)pthread_mutex_unlock(&f.lock);
-	return f.rd.result < 0 ? bs_fail_errno(err, f.rd.result, "read frame %u", frame) : 0;
+	return r < 0 ? bs_fail_errno(err, r, "read frame %u", frame) : 0;
 }
 
 static int read_recording(struct bs_cached *image, struct bs_recording *recording,

@@ -29,7 +29,7 @@
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
-#define RUNNING_MAX 64u /* at once: each has two bits a block of its image */
+#define RUNNING_MAX 16u /* at once: each has two bits a block of its image */
 #define KEPT_MAX 256u	/* in the list */
 #define TEXT_MAX 4096u
 #define FILES_TOLD 3u  /* in the log and the timeline */
@@ -562,11 +562,16 @@ void bs_hotwatch_put_kept(struct bs_hotwatch *w, struct bs_jsonw *j)
 struct bs_hotwatch *bs_hotwatch_new(const struct bs_hotwatch_options *o)
 {
 	struct bs_hotwatch *w = calloc(1, sizeof(*w));
+	pthread_rwlockattr_t attr;
 
 	if (!w)
 		return NULL;
 	w->o = *o;
-	(void)pthread_rwlock_init(&w->lock, NULL);
+	/* readers of images come without end: who has to write must not wait for the last */
+	(void)pthread_rwlockattr_init(&attr);
+	(void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	(void)pthread_rwlock_init(&w->lock, &attr);
+	(void)pthread_rwlockattr_destroy(&attr);
 	bs_list_init(&w->list);
 	return w;
 }

@@ -9,6 +9,8 @@
  * The reads of an image are those of all containers that share its mount: where another
  * workload of it was started meanwhile, nothing is judged.
  *
+ * At most 16 starts are watched at once; others are as if they were not.
+ *
  * Threads: any.
  */
 #ifndef BS_ROOTFS_HOTWATCH_H

@@ -61,6 +61,20 @@ static void only_what_comes_while_the_lane_runs_is_measured(void **state)
 	assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
 }
 
+static void a_time_that_is_a_little_older_harms_nothing(void **state)
+{
+	struct bs_yield y = { 0 };
+	uint64_t now = 100 * S;
+
+	bs_yield_brought(&y, now, MIB, true);
+	bs_yield_brought(&y, now - 1, 0, true);
+	assert_int_equal(bs_yield_rate(&y, 50, now), 0);
+	now = bring(&y, now, MIB, 10, true);
+	assert_int_equal(bs_yield_rate(&y, 50, now - 1), 5 * MIB);
+	bs_yield_demand_ended(&y, now);
+	assert_int_equal(bs_yield_wait(&y, now - 1, 0), BS_YIELD_QUIET_NS + 1);
+}
+
 static void a_slow_link_leaves_something(void **state)
 {
 	struct bs_yield y = { 0 };
@@ -104,6 +118,7 @@ int main(void)
 		UNIT_TEST(a_share_is_one_of_what_was_measured),
 		UNIT_TEST(it_is_measured_again),
 		UNIT_TEST(only_what_comes_while_the_lane_runs_is_measured),
+		UNIT_TEST(a_time_that_is_a_little_older_harms_nothing),
 		UNIT_TEST(a_slow_link_leaves_something),
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
 		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
