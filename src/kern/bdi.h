@@ -17,6 +17,7 @@
 #define BS_BDI_NAME_LEN 32	  /* with the NUL */
 #define BS_BDI_MAX 65536u	  /* mounts of a node */
 #define BS_BDI_READAHEAD_KIB 128u /* the kernel's own */
+#define BS_BDI_WHOLE_KIB 512u	  /* of content that is a local file, see tests/bench/README */
 
 struct bs_bdi_list {
 	uint64_t *numbers; /* ascending */
