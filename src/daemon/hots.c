@@ -13,7 +13,8 @@
  *
  * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
  * mount: what it would read is not in the pack. A warmer reads instead what has come. On
- * the mount of a start that is recorded it reads nothing ahead until the window is over.
+ * the mount of a start that is recorded it reads no more than is asked for until the window
+ * is over.
  */
 #include "config.h"
 

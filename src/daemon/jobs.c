@@ -125,7 +125,7 @@ static int mount_image(const char *name, bool lazy, bool recorded)
 	if (!lazy)
 		set_readahead(bdi, BS_BDI_WHOLE_KIB);
 	if (recorded) /* so that the blocks that are asked for are those that are touched */
-		set_readahead(bdi, 0);
+		set_readahead(bdi, BS_BDI_EXACT_KIB);
 	bs_msg_init(&m, BS_MSG_MOUNTED, 0);
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
 	if (lazy && bdi[0])
