@@ -16,7 +16,8 @@
  *
  * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
  * mount: what it would read is not in the pack. A warmer reads instead what has come. On
- * the mount of a start that is recorded it reads nothing ahead until the window is over.
+ * the mount of a start that is recorded it reads no more than is asked for until the window
+ * is over.
  */
 #include "config.h"
 
@@ -83,18 +84,19 @@ static void hot_free(struct super *s, struct hot *h)
 
 void hots_readahead(struct super *s, struct held_image *i)
 {
-	bool none = false;
+	uint32_t kib = i->complete ? BS_BDI_WHOLE_KIB : BS_BDI_READAHEAD_KIB;
 
 	bs_list_for_each(it, &s->hots) {
 		const struct hot *h = bs_list_entry(it, struct hot, all);
 
-		none |= h->image == i && (h->streams || h->waiter);
+		if (h->image == i && (h->streams || h->waiter))
+			kib = 0;
 	}
-	if (!i->bdi[0] || i->no_readahead == none)
+	if (!i->bdi[0] || i->readahead_kib == kib)
 		return;
 	/* where sysfs is not to be written it is only slower */
-	(void)bs_bdi_set_readahead(s->bdi_fd, i->bdi, none ? 0 : BS_BDI_READAHEAD_KIB);
-	i->no_readahead = none;
+	(void)bs_bdi_set_readahead(s->bdi_fd, i->bdi, kib);
+	i->readahead_kib = kib;
 }
 
 /* --- mounts of recorded starts --------------------------------------------------------------- */
@@ -228,7 +230,7 @@ void hots_unused(struct held_image *i)
 
 void hots_mounted(struct super *s, struct held_image *i)
 {
-	i->no_readahead = false;
+	i->readahead_kib = BS_BDI_READAHEAD_KIB;
 	hots_readahead(s, i);
 	tend_warmer(s, i);
 }

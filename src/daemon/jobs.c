@@ -27,6 +27,7 @@
 #include "kern/bdi.h"
 #include "kern/caps.h"
 #include "kern/erofs.h"
+#include "kern/pagecache.h"
 #include "net/auth.h"
 #include "rootfs/hotstart.h"
 #include "rootfs/unpack.h"
@@ -39,6 +40,7 @@
 #define RECORDS_FD 4
 #define WARM_MOUNT_FD 5
 #define MOUNT_TRIES 5
+#define META_BYTES (16u << 20) /* that are read at once; enough for 100,000 inodes */
 #define TREE_DATA_MAX (1u << 30)
 
 static int send_failure(enum bs_msg_type type, int result, const struct bs_error *err)
@@ -56,8 +58,8 @@ static int send_failure(enum bs_msg_type type, int result, const struct bs_error
  * Mounts, and finds which bdi is the mount's: with others that mount at the same instant it
  * cannot be told, so it is mounted again; in the end it goes without.
  */
-static int mount_lazy(const char *meta, const char *content, char bdi[BS_BDI_NAME_LEN],
-		      struct bs_error *err)
+static int mount_known(const char *meta, const char *content, bool direct,
+		       char bdi[BS_BDI_NAME_LEN], struct bs_error *err)
 {
 	bs_autofd int class = bs_bdi_open();
 
@@ -66,7 +68,7 @@ static int mount_lazy(const char *meta, const char *content, char bdi[BS_BDI_NAM
 		bs_autofd int mnt = -EBADF;
 		int r = bs_bdi_list(class, &before);
 
-		mnt = bs_erofs_mount(meta, content, true, err);
+		mnt = bs_erofs_mount(meta, content, direct, err);
 		if (mnt < 0)
 			return mnt;
 		if (r == 0)
@@ -79,12 +81,33 @@ static int mount_lazy(const char *meta, const char *content, char bdi[BS_BDI_NAM
 	}
 }
 
+/*
+ * A blob that was just fetched is read from memory; any other is read faster past its page
+ * cache, in which nothing of it would come twice and the disk's readahead go past its files.
+ */
+static bool is_in_memory(int blob)
+{
+	uint64_t cached = 0;
+	struct stat st;
+
+	return fstat(blob, &st) == 0 && bs_pagecache_bytes(blob, &cached) == 0 &&
+	       cached >= (uint64_t)st.st_size / 2;
+}
+
+static void set_readahead(const char *bdi, uint32_t kib)
+{
+	bs_autofd int class = bs_bdi_open();
+
+	if (bdi[0])
+		(void)bs_bdi_set_readahead(class, bdi, kib);
+}
+
 static int mount_image(const char *name, bool lazy, bool recorded)
 {
 	struct bs_error err = BS_ERROR_INIT;
 	char meta[32], base[32], content[32 + 1 + BS_HOTSTART_FILE_LEN];
 	char bdi[BS_BDI_NAME_LEN] = "";
-	bs_autofd int mnt = -EBADF, class = -EBADF;
+	bs_autofd int mnt = -EBADF;
 	bs_automsg m;
 
 	if (!bs_path_name_ok(name, strlen(name)) || strlen(name) >= BS_HOTSTART_FILE_LEN)
@@ -92,20 +115,20 @@ static int mount_image(const char *name, bool lazy, bool recorded)
 	(void)bs_path_of_fd(CONTENT_FD, base);
 	(void)snprintf(content, sizeof(content), "%s%s%s", base, lazy ? "/" : "", lazy ? name : "");
 	(void)bs_path_of_fd(METADATA_FD, meta);
-	mnt = lazy ? mount_lazy(meta, content, bdi, &err)
-		   : bs_erofs_mount(meta, content, false, &err);
+	/* EROFS reads it block by block: what is not in memory comes in one go before that */
+	(void)posix_fadvise(METADATA_FD, 0, META_BYTES, POSIX_FADV_WILLNEED);
+	mnt = mount_known(meta, content, lazy || !is_in_memory(CONTENT_FD), bdi, &err);
 	if (mnt < 0) {
 		(void)bs_error_context(&err, "mount image %.12s", name);
 		return send_failure(BS_MSG_MOUNTED, mnt, &err);
 	}
-	/* so that the blocks that are asked for are those that are touched */
-	if (recorded && bdi[0]) {
-		class = bs_bdi_open();
-		(void)bs_bdi_set_readahead(class, bdi, 0);
-	}
+	if (!lazy)
+		set_readahead(bdi, BS_BDI_WHOLE_KIB);
+	if (recorded) /* so that the blocks that are asked for are those that are touched */
+		set_readahead(bdi, BS_BDI_EXACT_KIB);
 	bs_msg_init(&m, BS_MSG_MOUNTED, 0);
 	(void)bs_msg_add_u64(&m, BS_TAG_RESULT, 0);
-	if (bdi[0])
+	if (lazy && bdi[0])
 		(void)bs_msg_add_text(&m, BS_TAG_NAME, bdi);
 	(void)bs_msg_add_fd(&m, mnt);
 	return bs_msg_send(SOCKET_FD, &m) < 0;

@@ -111,7 +111,7 @@ void mounts_adopt(struct super *s, const char *name, int fd)
 		return;
 	/* whoever was before us may have ended in mid-stream */
 	(void)snprintf(i->bdi, sizeof(i->bdi), "%s", text + n + 1);
-	i->no_readahead = true;
+	i->readahead_kib = UINT32_MAX;
 	hots_readahead(s, i);
 }
 
@@ -131,8 +131,10 @@ void mounts_completed(struct super *s, const char *digest)
 {
 	struct held_image *i = mounts_get(s, digest, false);
 
-	if (i)
-		i->complete = true;
+	if (!i)
+		return;
+	i->complete = true;
+	hots_readahead(s, i); /* who has the lazy mount goes on with it */
 }
 
 /* --- giving it out --------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ struct held_image {
 	bool streaming;		   /* a hot pack comes */
 	struct child *warmer;	   /* that reads what comes into the page cache */
 	char bdi[BS_BDI_NAME_LEN]; /* of a lazy mount; "": not known */
-	bool no_readahead;	   /* it is set to 0 */
+	uint32_t readahead_kib;	   /* set on it; UINT32_MAX: not known */
 };
 
 /*

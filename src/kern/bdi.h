@@ -7,6 +7,9 @@
  *
  * The kernel copies the number when a file is opened: files that are open, and mappings
  * of them, keep what was set then. So it is set before anybody has the mount.
+ *
+ * With one page a fault asks for its page and a read for its range, which is what a
+ * recording wants to see; with 0 a read asks for one page after the other.
  */
 #ifndef BS_KERN_BDI_H
 #define BS_KERN_BDI_H
@@ -17,6 +20,8 @@
 #define BS_BDI_NAME_LEN 32	  /* with the NUL */
 #define BS_BDI_MAX 65536u	  /* mounts of a node */
 #define BS_BDI_READAHEAD_KIB 128u /* the kernel's own */
+#define BS_BDI_EXACT_KIB 4u
+#define BS_BDI_WHOLE_KIB 512u /* of content that is a local file, see tests/bench/README */
 
 struct bs_bdi_list {
 	uint64_t *numbers; /* ascending */

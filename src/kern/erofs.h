@@ -12,12 +12,12 @@
 struct bs_error;
 
 /*
- * Both paths are resolved in the caller's view (/proc/self/fd/N is fine). lazy: content
- * comes from a server and must not be cached twice (directio). Opening the content
- * asks its server, so this can block as long as the server does: call it from a process
- * that may be killed. Returns the descriptor of a mount that is attached nowhere.
+ * Both paths are resolved in the caller's view (/proc/self/fd/N is fine). direct: content
+ * is read past its own page cache (directio), so that it is not cached twice. Opening
+ * content that has a server asks it, so this can block as long as the server does: call it
+ * from a process that may be killed. Returns the descriptor of a mount that is attached nowhere.
  * The caller has checked size and identity of both files: the kernel does not.
  */
-int bs_erofs_mount(const char *meta, const char *content, bool lazy, struct bs_error *err);
+int bs_erofs_mount(const char *meta, const char *content, bool direct, struct bs_error *err);
 
 #endif

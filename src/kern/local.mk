@@ -9,6 +9,7 @@ src_kern_libkern_a_SOURCES = \
 	%D%/mountfd.c %D%/mountfd.h \
 	%D%/mountinfo.c %D%/mountinfo.h \
 	%D%/overlay.c %D%/overlay.h \
+	%D%/pagecache.c %D%/pagecache.h \
 	%D%/probe.c %D%/probe.h \
 	%D%/sandbox.c %D%/sandbox.h \
 	%D%/seccomp.c %D%/seccomp.h

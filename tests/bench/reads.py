@@ -7,8 +7,9 @@ usage: reads.py [--rounds N] NAME=DIR...
 
 For each tree, in turns: walk (names and attributes of everything), cold and warm; the
 biggest files in sequence, cold and warm; and random 4 KiB of them, cold. Cold: the
-kernel's caches were dropped just before. Figures are medians; ratios are to the first
-tree, time for walks, rate for reads: below 1 is worse than the first for rates.
+kernel's caches were dropped just before. Figures are medians; ratios are medians of those
+to the first tree in the same round, of time for walks, of rates for reads: there below 1
+is worse than the first.
 """
 import os
 import random
@@ -85,7 +86,7 @@ def main():
         rounds, args = int(args[1]), args[2:]
     trees = dict(a.split("=", 1) for a in args)
     files = biggest(next(iter(trees.values())))
-    print(f"{'':30}" + "".join(f"{name:>22}" for name in trees))
+    print(f"{'':30}" + "".join(f"{name:>23}" for name in trees))
     for title, test, cold in TESTS:
         got = {name: [] for name in trees}
         for _ in range(rounds):
@@ -95,8 +96,10 @@ def main():
                 else:
                     test(top, files)
                 got[name].append(test(top, files))
-        medians = [statistics.median(v) for v in got.values()]
-        print(f"{title:30}" + "".join(f"{m:13.2f} ({m / medians[0]:5.2f})" for m in medians), flush=True)
+        first = next(iter(got.values()))
+        print(f"{title:30}" + "".join(
+            f"{statistics.median(v):15.2f} ({statistics.median(x / y for x, y in zip(v, first)):5.2f})"
+            for v in got.values()), flush=True)
 
 
 main()

@@ -70,6 +70,26 @@ kill_often() {
 	[ "$(node_status '.mounts[0].containers')" = 0 ]
 }
 
+@test "a complete image is read past the page cache, unless it lies there" {
+	local blob
+	tree_image 64
+	node_conf "fetch background = yes"
+	node_start
+	[ "$(node_attach one "$digest" "$BST_ROOT/m1" "oci:$BST_ROOT/image")" = lazy ]
+	bst_wait 20 eval '[ "$(node_status ".served.images[0].complete")" = true ]'
+	# just fetched
+	[ "$(node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/image")" = whole ]
+	[[ ",$(findmnt -no OPTIONS "$BST_ROOT/m2")," != *,directio,* ]]
+	node_stop
+	blob=$(echo "$BST_CACHE"/images/*/blob)
+	dd if="$blob" iflag=nocache count=0 status=none
+	node_start
+	[ "$(node_attach three "$digest" "$BST_ROOT/m3" "oci:$BST_ROOT/image")" = whole ]
+	[[ ",$(findmnt -no OPTIONS "$BST_ROOT/m3")," = *,directio,* ]]
+	python3 "$readers" check "$BST_ROOT/m3" "$BST_ROOT/sums" 4
+	python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/sums" 2
+}
+
 @test "one mount an image, shared by all that ask at once" {
 	local i pids=()
 	tree_image 16

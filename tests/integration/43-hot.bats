@@ -239,8 +239,8 @@ reads_ahead() {
 	lazy_command "$BST_ROOT/b" python3 -c 'import time; time.sleep(60)'
 	bst_spawn container "$BOOTSEER_BUILDDIR/bootseer" --root "$BST_STATE/oci" run -b "$BST_ROOT/b" long
 	bst_defer lazy_run delete -f long
-	bst_wait 10 new_readahead 0
-	mapfile -t names < <(new_readahead 0)
+	bst_wait 10 new_readahead 4
+	mapfile -t names < <(new_readahead 4)
 	# also when who would do it was replaced
 	kill -KILL "$(node_pid supervisor)"
 	bst_wait 15 reads_ahead "${names[@]}"

@@ -122,6 +122,10 @@ UNIT_TESTS += %D%/test-kern-bdi
 tests_unit_test_kern_bdi_SOURCES = %D%/test-kern-bdi.c %D%/unit.h
 tests_unit_test_kern_bdi_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-kern-pagecache
+tests_unit_test_kern_pagecache_SOURCES = %D%/test-kern-pagecache.c %D%/unit.h
+tests_unit_test_kern_pagecache_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-kern-memory
 tests_unit_test_kern_memory_SOURCES = %D%/test-kern-memory.c %D%/unit.h
 tests_unit_test_kern_memory_LDADD = $(KERN_LIBS) $(CMOCKA_LIBS)

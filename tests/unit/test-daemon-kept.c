@@ -9,13 +9,16 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/rmtree.h"
 #include "base/str.h"
 #include "daemon/hots.h"
 #include "daemon/super.h"
 #include "daemon/systemd.h"
+#include "kern/bdi.h"
 
 #define DIGEST "sha256:0123456789012345678901234567890123456789012345678901234567890123"
 /* a service manager lets no name hold a ':' */
@@ -327,6 +330,32 @@ static void the_end_of_one_pack_is_not_that_of_another(void **state)
 	end(&s);
 }
 
+/* A lazy mount is told when all of it is there: it stays with those who have it. */
+static void a_completed_mount_reads_ahead_further(void **state)
+{
+	char dir[] = "/tmp/test-kept-XXXXXX";
+	uint32_t kib = 0;
+	struct super s;
+	int keeper;
+
+	assert_non_null(mkdtemp(dir));
+	from_keeper(&s, "listen", &keeper);
+	s.bdi_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(s.bdi_fd >= 0);
+	assert_int_equal(mkdirat(s.bdi_fd, "erofs-4711", 0700), 0);
+	(void)bs_close(openat(s.bdi_fd, "erofs-4711/read_ahead_kb", O_CREAT | O_WRONLY, 0600));
+	mounts_adopt(&s, "lazy:" DIGEST ":erofs-4711", -EBADF);
+	assert_int_equal(bs_bdi_get_readahead(s.bdi_fd, "erofs-4711", &kib), 0);
+	assert_int_equal(kib, BS_BDI_READAHEAD_KIB);
+	mounts_completed(&s, DIGEST);
+	assert_int_equal(bs_bdi_get_readahead(s.bdi_fd, "erofs-4711", &kib), 0);
+	assert_int_equal(kib, BS_BDI_WHOLE_KIB);
+	(void)bs_close(s.bdi_fd);
+	assert_int_equal(bs_rmtree(AT_FDCWD, dir), 0);
+	(void)bs_close(keeper);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +363,7 @@ int main(void)
 		cmocka_unit_test(a_start_whose_pack_comes_is_gone_on_with),
 		cmocka_unit_test(a_pack_that_kills_workers_is_left),
 		cmocka_unit_test(the_end_of_one_pack_is_not_that_of_another),
+		cmocka_unit_test(a_completed_mount_reads_ahead_further),
 		cmocka_unit_test(a_connection_without_its_mount_is_none),
 		cmocka_unit_test(nor_a_mount_without_its_connection),
 		cmocka_unit_test(both_are_taken_over_in_any_order),
