@@ -380,9 +380,11 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 		if (r < 0)
 			return r;
 	}
-	image = bs_images_await(hs->o.images, rq->image, rq->since_ns, rq->since_ns + rq->wait_ns);
+	/* not until it can be mounted: the link would be idle meanwhile */
+	image = bs_images_await_table(hs->o.images, rq->image, rq->since_ns,
+				      rq->since_ns + rq->wait_ns);
 	if (!image)
-		return bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
+		return bs_fail(err, -ETIMEDOUT, "hot pack: its image's table did not come");
 	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
 			 &bs_cached_artifact(image)->table.digest, &pack, err);
 	if (r == 0 && pack->len != p->hot.pack.size)

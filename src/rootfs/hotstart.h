@@ -90,7 +90,7 @@ void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
  * Starts the stream, unless it runs already; blocks for its head and until somebody has
- * prepared the image.
+ * fetched the image's table.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       const struct bs_hotstart_plan *p, struct bs_error *err);

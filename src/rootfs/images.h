@@ -79,6 +79,12 @@ struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest 
  */
 struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
 				  uint64_t since_ns, uint64_t deadline_ns);
+/*
+ * The same, but satisfied with its table: then blocks of it can be proven and kept, and
+ * nothing else is to be done with it.
+ */
+struct bs_cached *bs_images_await_table(struct bs_images *im, const struct bs_digest *digest,
+					uint64_t since_ns, uint64_t deadline_ns);
 
 /* A read-only descriptor of the image's metadata. */
 int bs_cached_open_metadata(struct bs_cached *i);
