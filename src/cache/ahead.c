@@ -8,6 +8,9 @@
  * source carries in a round trip (bs_origin_ahead), and for half as many before it:
  * programs and libraries are mapped and touched backwards too. When a few such ranges
  * are on their way, or all that is near is there, nothing happens.
+ *
+ * Of a blob that a stream brought blocks of, what is needed is known better than that: then
+ * only who reads on, the unit before it being there as a whole, is given what follows.
  */
 #include "config.h"
 
@@ -90,6 +93,17 @@ static void fetch_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
 		bs_fill_submit(fe);
 }
 
+/* Whether a read at the unit, in the direction of step, continues others. */
+static bool reads_on(struct bs_blob *b, uint32_t unit, int step)
+{
+	int64_t before = (int64_t)unit - step;
+
+	if (!bs_blob_has_blocks(b))
+		return true; /* nothing is known: it is assumed */
+	return before >= 0 && before < bs_blob_geometry(b)->n_units &&
+	       bs_blob_has(b, (uint32_t)before);
+}
+
 void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
 		   uint32_t last)
 {
@@ -99,8 +113,10 @@ void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, ui
 	if (bs_blob_n_present(b) == bs_blob_geometry(b)->n_units ||
 	    atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
 		return;
-	fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
-	fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
+	if (reads_on(b, first, 1))
+		fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
+	if (reads_on(b, last, -1))
+		fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
 }
 
 void bs_fill_ahead_learn(const struct fetch *fe)

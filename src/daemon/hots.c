@@ -64,7 +64,7 @@ static void hot_free(struct super *s, struct hot *h)
 
 void hots_readahead(struct super *s, struct held_image *i)
 {
-	bool none = false;
+	bool none = i->warmer != NULL; /* it ends when it has read what came */
 
 	bs_list_for_each(it, &s->hots) {
 		const struct hot *h = bs_list_entry(it, struct hot, all);
@@ -135,9 +135,15 @@ static void begin_recorded(struct super *s, const char *bdi, int mnt)
 
 /* --- the warmer ------------------------------------------------------------------------------ */
 
+static void tend_warmer(struct super *s, struct held_image *i);
+
 static void warmer_ended(struct super *s, struct child *c, struct bs_msg *m)
 {
-	((struct held_image *)c->cookie)->warmer = NULL;
+	struct held_image *i = c->cookie;
+
+	i->warmer = NULL;
+	hots_readahead(s, i);
+	tend_warmer(s, i);
 }
 
 /* Tells the worker where the warmer listens. */
@@ -148,6 +154,7 @@ static void start_warmer(struct super *s, struct held_image *i)
 	int pair[2], fds[2];
 	bs_automsg m;
 
+	i->to_warm = false;
 	if (mnt < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	ours = pair[0];
@@ -168,7 +175,7 @@ static void start_warmer(struct super *s, struct held_image *i)
 
 static void tend_warmer(struct super *s, struct held_image *i)
 {
-	if (i->streaming && i->mnt >= 0 && i->lazy && !i->warmer)
+	if (i->to_warm && i->mnt >= 0 && i->lazy && !i->warmer)
 		start_warmer(s, i);
 }
 
@@ -191,9 +198,10 @@ void hots_streaming(struct super *s, const char *digest, bool on)
 
 	if (!i)
 		return;
-	i->streaming = on;
-	if (on)
+	if (on) { /* it may be off again before there is a mount: all was there */
+		i->to_warm = true;
 		tend_warmer(s, i);
+	}
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
@@ -319,7 +327,7 @@ void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const str
 void hots_new_worker(struct super *s)
 {
 	bs_list_for_each(it, &s->images)
-		bs_list_entry(it, struct held_image, all)->streaming = false;
+		bs_list_entry(it, struct held_image, all)->to_warm = false;
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
