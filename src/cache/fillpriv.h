@@ -3,7 +3,7 @@
 /*
  * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
  * fillread.c (reads), ahead.c (what follows
- * them), stream.c (hot packs) and complete.c (the background lane). The picture and the rules are
+ * them), stream.c and streamwait.c (hot packs) and complete.c (the background lane). The picture and the rules are
  * in fill.h.
  */
 #ifndef BS_CACHE_FILLPRIV_H
@@ -147,11 +147,11 @@ void bs_fill_submit(struct fetch *fe);
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
 
-/* --- stream.c ------------------------------------------------------------------------------ */
+/* --- streamwait.c ------------------------------------------------------------------------------ */
 
 /* Whether a stream brings all of the range that is not there, soon; some of it at least. Lock held. */
 bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len);
-/* Whether any stream of the blob runs. Lock held. */
+/* Whether any stream of the blob brings something now. Lock held. */
 bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b);
 
 /* --- fillread.c ----------------------------------------------------------------------------- */

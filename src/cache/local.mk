@@ -8,5 +8,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
 	%D%/origin.c %D%/origin.h \
-	%D%/stream.c %D%/stream.h
+	%D%/stream.c %D%/stream.h \
+	%D%/streampriv.h \
+	%D%/streamwait.c
 CACHE_LIBS = src/cache/libcache.a $(NET_LIBS)

@@ -9,137 +9,35 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cache/fillpriv.h"
+#include "cache/streampriv.h"
 
 #define PARALLEL_FIRST 2u
 #define RANGE_FIRST (256u << 10)
 #define RANGE_MIN (128u << 10)
 #define RANGE_MAX (1u << 20)
 #define WINDOW_NS (120 * BS_NS_PER_MS) /* what all ranges together should take */
-#define TRIES_MAX 4u		       /* of a range, at each source */
-#define SOON 4u /* segments behind those asked for that are worth waiting for */
-
-/* LATE: it still comes, but a source failed over it: nobody waits for that. */
-enum segment_state { SEGMENT_WAITING, SEGMENT_ASKED, SEGMENT_LATE, SEGMENT_LANDED, SEGMENT_LOST };
-
-/* Where an extent's blocks come; sorted by block. */
-struct place {
-	uint32_t block, n_blocks;
-	uint32_t segment;
-};
-
-struct stream {
-	struct bs_list all; /* of fill.streams; guarded by fill.lock, as all that follows */
-	struct bs_fill *fill;
-	struct bs_stream_options o;
-	uint8_t *states;
-	struct place *places;
-	uint32_t n_places;
-	uint32_t next;	       /* segment to ask for */
-	unsigned int running;  /* ranges */
-	unsigned int steppers; /* threads in step() */
-	unsigned int parallel;
-	uint64_t rate; /* bytes/s that were seen with so many; 0: not yet */
-	uint64_t sample_ns, sample_bytes;
-	struct bs_stream_result result;
-};
-
-/* Neighbouring segments asked for at once. Owned by whoever runs it, as a fetch is. */
-struct stream_range {
-	struct bs_range range;
-	struct job job;
-	struct stream *stream;
-	uint32_t first, n; /* segments; first moves on while they are unpacked */
-	uint64_t off;	   /* of the first one when it was asked for */
-	size_t source;
-	unsigned int tried;
-};
+#define WAIT_NS (180 * BS_NS_PER_S)    /* without a byte, then it is given up */
+#define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
+#define LOOK_NS (250 * BS_NS_PER_MS)
+#define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
+#define LATE_MAX 8u	    /* ranges that are late, beside those that may run */
 
 static void range_ended(struct job *j, struct unpacker *un);
-static void step(struct stream *st, unsigned int ended);
-
-static struct bs_stream_segment segment_of(const struct stream *st, uint32_t i)
-{
-	struct bs_stream_segment s;
-
-	st->o.ops->segment(st->o.cookie, i, &s);
-	return s;
-}
-
-/* --- what comes, for readers ------------------------------------------------------------------ */
-
-static int by_block(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-
-	return x->block < y->block ? -1 : x->block > y->block;
-}
-
-static const struct place *place_of(const struct stream *st, uint64_t block)
-{
-	uint32_t low = 0, high = st->n_places;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-		const struct place *p = &st->places[mid];
-
-		if (block < p->block)
-			high = mid;
-		else if (block >= (uint64_t)p->block + p->n_blocks)
-			low = mid + 1;
-		else
-			return p;
-	}
-	return NULL;
-}
-
-static bool is_coming(const struct stream *st, uint64_t block)
-{
-	const struct place *p = place_of(st, block);
-
-	if (!p)
-		return false;
-	return st->states[p->segment] == SEGMENT_ASKED ||
-	       (st->states[p->segment] == SEGMENT_WAITING && p->segment < st->next + SOON);
-}
-
-/* Whether the stream brings all that is missing of the blocks first to last, and something is. */
-static bool brings(const struct stream *st, uint64_t first, uint64_t last)
-{
-	bool some = false;
-
-	for (uint64_t at = first; at <= last; at++) {
-		if (bs_blob_has_range(st->o.blob, at * BS_BLOCK_BYTES, BS_BLOCK_BYTES))
-			continue;
-		if (!is_coming(st, at))
-			return false;
-		some = true;
-	}
-	return some;
-}
-
-bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len)
-{
-	bs_list_for_each(it, &f->streams) {
-		const struct stream *st = bs_list_entry(it, struct stream, all);
-
-		if (st->o.blob == b &&
-		    brings(st, off / BS_BLOCK_BYTES, (off + len - 1) / BS_BLOCK_BYTES))
-			return true;
-	}
-	return false;
-}
-
-bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b)
-{
-	bs_list_for_each(it, &f->streams) {
-		if (bs_list_entry(it, struct stream, all)->o.blob == b)
-			return true;
-	}
-	return false;
-}
+static void go_on(struct stream *st);
 
 /* --- ranges ------------------------------------------------------------------------------------- */
+
+static void drop_range(struct stream_range *r);
+
+static bool has_failed(struct stream *st)
+{
+	bool failed;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	failed = st->result.error != 0;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return failed;
+}
 
 static void range_done(struct bs_range *rg)
 {
@@ -150,9 +48,16 @@ static void range_done(struct bs_range *rg)
 
 static void submit(struct stream_range *r)
 {
+	struct bs_fill *f = r->stream->fill;
 	size_t n_sources;
 	struct bs_repo *repo = bs_origin_pick(r->stream->o.origin, r->source, &n_sources);
 
+	__atomic_store_n(&r->range.got, 0, __ATOMIC_RELAXED);
+	(void)pthread_mutex_lock(&f->lock);
+	r->asked = true;
+	r->seen = 0;
+	r->moved_ns = bs_clock_ns();
+	(void)pthread_mutex_unlock(&f->lock);
 	r->range.result = 0;
 	r->range.retry_after_ns = 0;
 	__atomic_store_n(&r->range.started_ns, 0, __ATOMIC_RELAXED);
@@ -167,8 +72,13 @@ static void submit(struct stream_range *r)
 
 static void submit_job(struct job *j, struct unpacker *un)
 {
+	struct stream_range *r = BS_CONTAINER_OF(j, struct stream_range, job);
+
 	j->run = range_ended;
-	submit(BS_CONTAINER_OF(j, struct stream_range, job));
+	if (has_failed(r->stream)) /* meanwhile, over another range */
+		drop_range(r);
+	else
+		submit(r);
 }
 
 /* Not on the loop's own thread: a source that is a directory is read on the spot. */
@@ -190,7 +100,8 @@ static struct stream_range *range_free(struct stream_range *r)
 
 static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_t n)
 {
-	struct bs_stream_segment a = segment_of(st, first), z = segment_of(st, first + n - 1);
+	struct bs_stream_segment a = bs_stream_segment_of(st, first),
+				 z = bs_stream_segment_of(st, first + n - 1);
 	struct stream_range *r = calloc(1, sizeof(*r));
 
 	if (!r)
@@ -201,6 +112,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				    .off = a.off,
 				    .source = bs_origin_start(st->o.origin) };
 	bs_list_init(&r->job.queued);
+	bs_list_init(&r->in_stream);
 	r->job.run = range_ended;
 	r->range = (struct bs_range){ .blob = *bs_origin_data(st->o.origin),
 				      .off = a.off,
@@ -214,7 +126,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 
 static bool is_local(const struct stream *st, uint32_t i)
 {
-	struct bs_stream_segment s = segment_of(st, i);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
 
 	for (uint32_t k = 0; k < s.n_extents; k++) {
 		if (!bs_blob_has_range(st->o.blob, (uint64_t)s.extents[k].block * BS_BLOCK_BYTES,
@@ -242,7 +154,7 @@ static struct stream_range *next_range(struct stream *st)
 	uint32_t n = 0;
 
 	while (st->next + n < st->o.n_segments && !is_local(st, st->next + n)) {
-		bytes += segment_of(st, st->next + n).len;
+		bytes += bs_stream_segment_of(st, st->next + n).len;
 		if (n > 0 && bytes > max)
 			break;
 		n++;
@@ -252,21 +164,54 @@ static struct stream_range *next_range(struct stream *st)
 		return NULL;
 	memset(st->states + st->next, SEGMENT_ASKED, n);
 	st->next += n;
+	bs_list_append(&st->ranges, &r->in_stream);
 	st->running++;
 	return r;
 }
 
-/* --- what a range brought -------------------------------------------------------------------------- */
-
-static void settle(struct stream *st, uint32_t i, enum segment_state state)
+/* How many ranges at once: all streams share what one may have, so that none waits in a queue. */
+static unsigned int share(const struct stream *st)
 {
-	const struct bs_blob_geometry *g = bs_blob_geometry(st->o.blob);
-	struct bs_stream_segment s = segment_of(st, i);
-	uint32_t last = UINT32_MAX;
+	unsigned int n = 0, each;
+
+	bs_list_for_each(it, &st->fill->streams)
+		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
+	each = st->o.parallel_max / BS_MAX(n, 1u);
+	each = BS_MAX(each, 1u);
+	return BS_MIN(st->parallel, each);
+}
+
+/* One that hangs must not hold up the others: those are asked for meanwhile. Lock held. */
+static bool has_room(const struct stream *st)
+{
+	return st->running - st->late < share(st) && st->running < st->o.parallel_max + LATE_MAX;
+}
+
+/* It is over: what may be asked for in its place is. */
+static void end_range(struct stream_range *r)
+{
+	struct stream *st = r->stream;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
-	st->states[i] = (uint8_t)state;
+	bs_list_remove(&r->in_stream);
+	st->running--;
+	st->late -= r->late;
+	st->doubtful -= r->doubtful;
+	st->steppers++;
 	(void)pthread_mutex_unlock(&st->fill->lock);
+	(void)range_free(r);
+	go_on(st);
+}
+
+/* --- what a range brought -------------------------------------------------------------------------- */
+
+/* Who waits for blocks of the segment gets them, or goes on as demand. */
+static void answer(struct stream *st, uint32_t i)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(st->o.blob);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
+	uint32_t last = UINT32_MAX;
+
 	for (uint32_t k = 0; k < s.n_extents; k++) {
 		uint64_t at = (uint64_t)s.extents[k].block * BS_BLOCK_BYTES;
 		uint64_t end = at + (uint64_t)s.extents[k].n_blocks * BS_BLOCK_BYTES;
@@ -282,6 +227,36 @@ static void settle(struct stream *st, uint32_t i, enum segment_state state)
 	}
 }
 
+/* Those that wait for what would have come soon go on as demand when nothing comes at all. */
+static void answer_soon(struct stream *st)
+{
+	uint32_t first, last;
+	bool any;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	any = !bs_stream_moves(st);
+	first = st->next;
+	last = BS_MIN(first + STREAM_SOON, st->o.n_segments);
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	for (; any && first < last; first++)
+		answer(st, first);
+}
+
+/* Lock held. */
+static void doubt(struct stream_range *r)
+{
+	r->stream->doubtful += !r->doubtful;
+	r->doubtful = true;
+}
+
+static void settle(struct stream *st, uint32_t i, enum segment_state state)
+{
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->states[i] = (uint8_t)state;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	answer(st, i);
+}
+
 /* Nothing more is asked for; who waits for what would have come soon goes on as demand. */
 static void stop_asking(struct stream *st, int error)
 {
@@ -291,7 +266,7 @@ static void stop_asking(struct stream *st, int error)
 	if (!st->result.error)
 		st->result.error = error;
 	first = st->next;
-	last = BS_MIN(first + SOON, st->o.n_segments);
+	last = BS_MIN(first + STREAM_SOON, st->o.n_segments);
 	memset(st->states + first, SEGMENT_LOST, st->o.n_segments - first);
 	st->next = st->o.n_segments;
 	(void)pthread_mutex_unlock(&st->fill->lock);
@@ -302,7 +277,7 @@ static void stop_asking(struct stream *st, int error)
 /* Stores a segment's blocks: what the disk says. */
 static int store(struct stream *st, uint32_t i, const uint8_t *blocks)
 {
-	struct bs_stream_segment s = segment_of(st, i);
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
 	int r = 0;
 
 	for (uint32_t k = 0; k < s.n_extents && r >= 0; k++) {
@@ -342,7 +317,7 @@ static void tell_landed(struct stream *st, uint32_t i)
 static bool unpack_segment(struct stream_range *r, struct unpacker *un)
 {
 	struct stream *st = r->stream;
-	struct bs_stream_segment s = segment_of(st, r->first);
+	struct bs_stream_segment s = bs_stream_segment_of(st, r->first);
 	int error = 0;
 
 	if (!un->segment)
@@ -368,38 +343,66 @@ static bool unpack_segment(struct stream_range *r, struct unpacker *un)
 
 static void drop_range(struct stream_range *r)
 {
-	struct stream *st = r->stream;
-
 	for (; r->n > 0; r->first++, r->n--)
-		settle(st, r->first, SEGMENT_LOST);
-	(void)range_free(r);
-	step(st, 1);
+		settle(r->stream, r->first, SEGMENT_LOST);
+	end_range(r);
+}
+
+/* Whether that says something of the pack and not of the way to it. */
+static bool is_verdict(int result)
+{
+	return result == -EBADMSG || result == -ENOENT || result == -EOPNOTSUPP;
+}
+
+/*
+ * Every source was asked: 0, or why the stream is not worth going on with. One that is
+ * out of reach may come back, as long as nobody has to have it.
+ */
+static int end_round(struct stream_range *r, size_t n_sources)
+{
+	struct stream *st = r->stream;
+	uint64_t moved_ns;
+
+	r->bad_rounds = r->bad == n_sources ? r->bad_rounds + 1 : 0;
+	r->bad = 0;
+	if (r->bad_rounds == BAD_ROUNDS)
+		return r->range.result;
+	(void)pthread_mutex_lock(&st->fill->lock);
+	moved_ns = st->moved_ns;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return bs_clock_ns() >= moved_ns + st->o.wait_ns ? -EIO : 0;
 }
 
 static void try_again(struct stream_range *r)
 {
 	struct stream *st = r->stream;
+	uint64_t pause = 0;
 	size_t n_sources;
+	int error = 0;
 
 	COUNT(st->fill, retries, 1);
 	bs_origin_failed(st->o.origin, r->source);
 	(void)bs_repo_unref(bs_origin_pick(st->o.origin, r->source, &n_sources));
 	r->source++;
 	r->tried++;
-	if (n_sources > 0 && r->tried < TRIES_MAX * n_sources) {
-		uint64_t pause = 0;
-
-		/* an own fetch is nearer than the next try, which may be seconds away */
-		for (uint32_t i = 0; r->tried == 1 && i < r->n; i++)
-			settle(st, r->first + i, SEGMENT_LATE);
-
-		if (r->tried % n_sources == 0) /* all were asked */
-			pause = bs_fill_pause_ns(r->tried / (unsigned int)n_sources,
-						 r->range.retry_after_ns);
-		if (bs_loop_after(st->fill->o.loop, pause, submit_later, r) == 0)
-			return;
+	r->bad += is_verdict(r->range.result);
+	r->range.fresh = true;
+	if (r->range.result == -ECANCELED || n_sources == 0)
+		error = -EIO;
+	/* an own fetch is nearer than the next try, which may be minutes away */
+	for (uint32_t i = 0; !error && r->tried == 1 && i < r->n; i++)
+		settle(st, r->first + i, SEGMENT_LATE);
+	if (r->tried == 1)
+		answer_soon(st);
+	if (!error && r->tried % n_sources == 0) {
+		error = end_round(r, n_sources);
+		pause = bs_fill_pause_ns(r->tried / (unsigned int)n_sources,
+					 r->range.retry_after_ns);
 	}
-	stop_asking(st, -EIO);
+	if (!error && !has_failed(st) &&
+	    bs_loop_after(st->fill->o.loop, pause, submit_later, r) == 0)
+		return;
+	stop_asking(st, error ? error : -EIO);
 	drop_range(r);
 }
 
@@ -407,13 +410,27 @@ static void range_ended(struct job *j, struct unpacker *un)
 {
 	struct stream_range *r = BS_CONTAINER_OF(j, struct stream_range, job);
 	struct stream *st = r->stream;
+	const uint64_t now = bs_clock_ns();
 
 	if (r->range.result < 0) {
+		(void)pthread_mutex_lock(&st->fill->lock);
+		r->asked = false;
+		r->failed_ns = now;
+		doubt(r);
+		(void)pthread_mutex_unlock(&st->fill->lock);
 		try_again(r);
 		return;
 	}
-	if (segment_of(st, r->first).off == r->off) { /* it has just come */
+	if (bs_stream_segment_of(st, r->first).off == r->off) { /* it has just come */
 		(void)pthread_mutex_lock(&st->fill->lock);
+		r->asked = false;
+		r->failed_ns = 0;
+		st->moved_ns = now;
+		st->doubtful -= r->doubtful;
+		r->doubtful = false;
+		if (r->range.answered_ns > r->range.started_ns)
+			st->answer_ns = BS_MAX(st->answer_ns,
+					       r->range.answered_ns - r->range.started_ns);
 		st->result.bytes += r->range.len;
 		st->result.segments += r->n;
 		learn(st, r->range.len);
@@ -425,9 +442,76 @@ static void range_ended(struct job *j, struct unpacker *un)
 	} else if (r->n > 0) { /* demand goes first between two */
 		bs_fill_enqueue(st->fill, BS_LANE_HOT, &r->job);
 	} else {
-		(void)range_free(r);
-		step(st, 1);
+		end_range(r);
 	}
+}
+
+/* --- ranges that hang ---------------------------------------------------------------------------- */
+
+/* Whether nothing comes of it for now, so that who waits for it had better not. Lock held. */
+static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
+{
+	size_t got = __atomic_load_n(&r->range.got, __ATOMIC_RELAXED);
+
+	if (!r->asked) /* a pause: the source's fault as long as nothing else comes from it */
+		return r->failed_ns && st->moved_ns > r->failed_ns;
+	if (got > r->seen) {
+		r->seen = got;
+		r->moved_ns = st->moved_ns = now;
+	}
+	return now > r->moved_ns + BS_MAX(SLOW_NS, 3 * st->answer_ns);
+}
+
+/* The segments of a range that has become late; false: there is none more. */
+static bool find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	bs_list_for_each(it, &st->ranges) {
+		struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
+
+		if (found || r->late || !hangs(st, r, now))
+			continue;
+		found = r->late = true;
+		st->late++;
+		doubt(r);
+		*ret_first = r->first;
+		*ret_n = r->n;
+		memset(st->states + r->first, SEGMENT_LATE, r->n);
+	}
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return found;
+}
+
+static void look(void *cookie);
+
+/* By one that keeps it from its end. */
+static void look_later(struct stream *st)
+{
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->looking = true;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	if (bs_loop_after(st->fill->o.loop, LOOK_NS, look, st) == 0)
+		return;
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->looking = false;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+}
+
+static void look_job(struct job *j, struct unpacker *un)
+{
+	struct stream *st = BS_CONTAINER_OF(j, struct stream, look);
+	const uint64_t now = bs_clock_ns();
+	uint32_t first, n;
+
+	while (find_late(st, now, &first, &n)) {
+		for (; n > 0; first++, n--)
+			answer(st, first);
+		answer_soon(st);
+	}
+	look_later(st);
+	go_on(st);
 }
 
 /* --- life ------------------------------------------------------------------------------------------- */
@@ -443,14 +527,39 @@ static struct stream *stream_free(struct stream *st)
 	return NULL;
 }
 
+/* The loop's thread. */
+static void look(void *cookie)
+{
+	struct stream *st = cookie;
+	bool over;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	over = st->over;
+	st->looking = false;
+	st->steppers += !over; /* until look_job has gone on */
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	if (over)
+		(void)stream_free(st);
+	else
+		bs_fill_enqueue(st->fill, BS_LANE_DEMAND, &st->look);
+}
+
 static void end(struct stream *st)
 {
+	struct bs_fill *f = st->fill;
 	const struct bs_stream_options o = st->o;
 	struct bs_stream_result result = st->result;
+	bool looking;
 
 	result.end_ns = bs_clock_ns();
 	result.parallel = st->parallel;
-	(void)stream_free(st);
+	(void)pthread_mutex_lock(&f->lock);
+	bs_list_remove(&st->all);
+	st->over = true;
+	looking = st->looking;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!looking) /* else it is look's */
+		(void)stream_free(st);
 	o.ops->done(o.cookie, &result);
 }
 
@@ -462,7 +571,7 @@ static bool pass_local(struct stream *st)
 
 	(void)pthread_mutex_lock(&st->fill->lock);
 	i = st->next;
-	local = i < st->o.n_segments && st->running < st->parallel && is_local(st, i);
+	local = i < st->o.n_segments && has_room(st) && is_local(st, i);
 	if (local) {
 		st->states[i] = SEGMENT_LANDED;
 		st->result.local_segments++;
@@ -481,7 +590,7 @@ static struct stream_range *take_range(struct stream *st, bool *ret_again)
 	bool some;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
-	some = st->next < st->o.n_segments && st->running < st->parallel;
+	some = st->next < st->o.n_segments && has_room(st);
 	if (some)
 		r = next_range(st);
 	*ret_again = some && !r && is_local(st, st->next);
@@ -490,19 +599,15 @@ static struct stream_range *take_range(struct stream *st, bool *ret_again)
 }
 
 /*
- * Gives up the ranges that ended and starts what may be started. The last one in here,
- * with no range on its way, ends the stream.
+ * Starts what may be started, by one of st->steppers. The last one in here, with no range
+ * on its way, ends the stream.
  */
-static void step(struct stream *st, unsigned int ended)
+static void go_on(struct stream *st)
 {
 	struct bs_fill *f = st->fill;
 	struct stream_range *r;
 	bool again, last;
 
-	(void)pthread_mutex_lock(&f->lock);
-	st->running -= ended;
-	st->steppers++;
-	(void)pthread_mutex_unlock(&f->lock);
 	do {
 		while (pass_local(st))
 			;
@@ -517,28 +622,7 @@ static void step(struct stream *st, unsigned int ended)
 		return;
 	if (st->next < st->o.n_segments) /* there was no memory, not even for one */
 		stop_asking(st, -ENOMEM);
-	(void)pthread_mutex_lock(&f->lock);
-	bs_list_remove(&st->all);
-	(void)pthread_mutex_unlock(&f->lock);
 	end(st);
-}
-
-static int list_places(struct stream *st)
-{
-	size_t cap = 0;
-
-	for (uint32_t i = 0; i < st->o.n_segments; i++) {
-		struct bs_stream_segment s = segment_of(st, i);
-
-		if (bs_grow(&st->places, &cap, (size_t)st->n_places + s.n_extents,
-			    sizeof(*st->places)) < 0)
-			return -ENOMEM;
-		for (uint32_t k = 0; k < s.n_extents; k++)
-			st->places[st->n_places++] = (struct place){ s.extents[k].block,
-								     s.extents[k].n_blocks, i };
-	}
-	qsort(st->places, st->n_places, sizeof(*st->places), by_block);
-	return 0;
 }
 
 int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
@@ -550,17 +634,24 @@ int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 	st->fill = f;
 	st->o = *o;
 	st->o.origin = bs_origin_ref(o->origin);
+	if (!st->o.wait_ns)
+		st->o.wait_ns = WAIT_NS;
 	st->parallel = BS_MIN(PARALLEL_FIRST, o->parallel_max);
+	bs_list_init(&st->ranges);
+	bs_list_init(&st->look.queued);
+	st->look.run = look_job;
+	st->steppers = 1; /* ours */
 	st->states = calloc(o->n_segments, 1);
-	if (!st->states || list_places(st) < 0) {
+	if (!st->states || bs_stream_list_places(st) < 0) {
 		(void)stream_free(st);
 		return -ENOMEM;
 	}
-	st->sample_ns = st->result.start_ns = bs_clock_ns();
+	st->sample_ns = st->moved_ns = st->result.start_ns = bs_clock_ns();
 	bs_list_init(&st->all);
 	(void)pthread_mutex_lock(&f->lock);
 	bs_list_append(&f->streams, &st->all);
 	(void)pthread_mutex_unlock(&f->lock);
-	step(st, 0);
+	look_later(st);
+	go_on(st);
 	return 0;
 }

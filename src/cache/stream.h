@@ -12,9 +12,12 @@
  *
  * Segments whose blocks are all there are not fetched, so that a stream that is started
  * again goes on where it was. A reader waits for a segment that is asked for, or about to
- * be; for all else it fetches on its own and overtakes. A range that fails is tried
- * at the next source, a few times, and no reader waits for it any longer; a segment that is wrong ends the stream: nobody who made
- * one of them is to be believed about the others. Whoever waits then goes on as demand.
+ * be; for all else it fetches on its own and overtakes. A range that fails is tried at the
+ * next source, after the last one with growing pauses, for as long as something came within
+ * wait_ns; one that brings nothing for a second lets others be asked for in its place. No
+ * reader waits for either any longer: whoever does goes on as demand. A segment that is
+ * wrong ends the stream: nobody who made one of them is to be believed about the others;
+ * and so does a range that all sources have wrong, or not at all, three times over.
  *
  * How many ranges are on their way, and how large they are, follows what the link gives:
  * one more as long as each more makes it faster.
@@ -40,7 +43,11 @@ struct bs_stream_segment {
 };
 
 struct bs_stream_result {
-	int error; /* 0, -EBADMSG: it lied, -EIO: not all came, -ENOSPC …: not all was stored */
+	/*
+	 * 0; -EBADMSG: it lied, or is not as long as it should be; -ENOENT: it is gone; -EIO,
+	 * -EOPNOTSUPP: not all came; -ENOSPC …: not all was stored
+	 */
+	int error;
 	uint64_t bytes;		 /* that came over the network */
 	uint32_t segments;	 /* that were fetched */
 	uint32_t local_segments; /* that were there before */
@@ -63,6 +70,7 @@ struct bs_stream_options {
 	struct bs_origin *origin;  /* of the stream's data; a reference is taken */
 	uint32_t n_segments;	   /* > 0 */
 	unsigned int parallel_max; /* > 0 */
+	uint64_t wait_ns;	   /* without a byte, then it is given up; 0: three minutes */
 	const struct bs_stream_ops *ops;
 	void *cookie;
 };

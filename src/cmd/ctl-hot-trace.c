@@ -43,6 +43,7 @@
 #define STOP_NS (20 * BS_NS_PER_S)
 #define BUILD_NS (600 * BS_NS_PER_S) /* behind the window: the pack is made */
 #define LOOK_MS 200
+#define END_MS 1000 /* between the end of a container and that of its runtime */
 #define LOG_MAX (64u << 10)
 
 struct trace {
@@ -281,11 +282,18 @@ static int command_ended(struct trace *t, struct bs_error *err)
 			       code);
 	if (!kept(t, "workload"))
 		return bs_fail(err, -ENODATA, "the command was not recorded");
-	bs_log_info("the command has ended; its recording lasts %s from its start", t->window);
 	return 0;
 }
 
-/* Until the pack is there: made of what was read within the window, whether it runs on or not. */
+/* There is a pack: of the window, or because the command has ended, which may be just now. */
+static int check_command(struct trace *t, struct bs_error *err)
+{
+	struct pollfd p = { .fd = t->run.pidfd, .events = POLLIN };
+
+	return p.fd >= 0 && poll(&p, 1, END_MS) > 0 ? command_ended(t, err) : 0;
+}
+
+/* Until the pack is there: made of what was read within the window, or until the command's end. */
 static int await_pack(struct trace *t, struct bs_error *err)
 {
 	const uint64_t deadline_ns = bs_clock_ns() + t->window_ns + BUILD_NS;
@@ -298,7 +306,7 @@ static int await_pack(struct trace *t, struct bs_error *err)
 
 		/* the pack is renamed into place before the manifest */
 		if (kept(t, "pack") && kept(t, "json"))
-			return 0;
+			return check_command(t, err);
 		if (poll(p, BS_ARRAY_LEN(p), LOOK_MS) < 0 && errno != EINTR)
 			r = bs_fail_errno(err, -errno, "poll");
 		else if (p[0].revents)

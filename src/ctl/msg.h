@@ -45,7 +45,7 @@ enum bs_msg_type {
 	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
 	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
-	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged */
+	BS_MSG_EVENT,	    /* worker tells, no reply: TEXT to be logged at LEVEL */
 	BS_MSG_COMPLETED,   /* worker tells, no reply: DIGEST is complete on this node */
 	/* between supervisor and keeper; none has a reply */
 	BS_MSG_KEEP, /* NAME + fd: hold it (replaces an equal name) */
@@ -59,8 +59,9 @@ enum bs_msg_type {
 	BS_MSG_RESOLVE,
 	/* between supervisor and worker, too */
 	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
-	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, STREAM 1: a hot pack begins to come, 0: it ended */
+	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, WORKLOAD, STREAM 1: a hot pack begins to come, 0: it ended, or will not */
 	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where a warmer hears what has come of its pack */
+	BS_MSG_RECORDED, /* to the worker, no reply: DIGEST, WORKLOAD: the container that is recorded has ended */
 	BS_MSG_TYPE_MAX
 };
 
@@ -88,6 +89,7 @@ enum bs_msg_tag {
 	BS_TAG_RECORD,
 	BS_TAG_FILE, /* of the FUSE filesystem */
 	BS_TAG_STREAM,
+	BS_TAG_LEVEL, /* enum bs_log_level */
 	BS_TAG_MAX
 };
 

@@ -60,7 +60,7 @@ void bs_broker_send(struct bs_broker *b, struct bs_msg *m)
 	(void)bs_msg_send(b->sock, m);
 }
 
-void bs_broker_event(struct bs_broker *b, const char *text)
+void bs_broker_event(struct bs_broker *b, enum bs_log_level level, const char *text)
 {
 	bs_automsg m;
 	bool tell;
@@ -70,7 +70,8 @@ void bs_broker_event(struct bs_broker *b, const char *text)
 	(void)pthread_mutex_unlock(&b->lock);
 	bs_msg_init(&m, BS_MSG_EVENT, 0);
 	/* a supervisor that does not listen must not hold up who reads blocks */
-	if (tell && bs_msg_add_text(&m, BS_TAG_TEXT, text) == 0)
+	if (tell && bs_msg_add_text(&m, BS_TAG_TEXT, text) == 0 &&
+	    bs_msg_add_u64(&m, BS_TAG_LEVEL, level) == 0)
 		(void)bs_msg_send_now(b->sock, &m);
 }
 
@@ -84,12 +85,13 @@ void bs_broker_completed(struct bs_broker *b, const char *digest)
 		(void)bs_msg_send_now(b->sock, &m);
 }
 
-void bs_broker_streaming(struct bs_broker *b, const char *digest, bool on)
+void bs_broker_streaming(struct bs_broker *b, const char *digest, const char *workload, bool on)
 {
 	bs_automsg m;
 
 	bs_msg_init(&m, BS_MSG_STREAMING, 0);
 	(void)bs_msg_add_text(&m, BS_TAG_DIGEST, digest);
+	(void)bs_msg_add_text(&m, BS_TAG_WORKLOAD, workload);
 	(void)bs_msg_add_u64(&m, BS_TAG_STREAM, on);
 	bs_broker_send(b, &m);
 }

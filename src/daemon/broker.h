@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/log.h"
+
 struct bs_broker;
 struct bs_error;
 struct bs_msg;
@@ -21,9 +23,9 @@ int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err);
 
 /* Any thread. A lost supervisor is no error: the worker ends with it. */
 void bs_broker_send(struct bs_broker *b, struct bs_msg *m);
-void bs_broker_event(struct bs_broker *b, const char *text);
+void bs_broker_event(struct bs_broker *b, enum bs_log_level level, const char *text);
 void bs_broker_completed(struct bs_broker *b, const char *digest);
-void bs_broker_streaming(struct bs_broker *b, const char *digest, bool on);
+void bs_broker_streaming(struct bs_broker *b, const char *digest, const char *workload, bool on);
 
 /* Answers request id: result 0 or -errno with err's text. */
 void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err);

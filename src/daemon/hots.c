@@ -11,6 +11,9 @@
  * Who waits for the answer waits HOT_WAIT_NS over the image's mount, no longer; then
  * nobody counts on a pack any more, until it comes after all.
  *
+ * A start whose pack comes is kept (kept.c) as a text of its image, workload and sources,
+ * a line each: worker and supervisor that come after ours go on with it.
+ *
  * As long as a pack comes, or may come, the kernel reads nothing ahead on the image's
  * mount: what it would read is not in the pack. A warmer reads instead what has come. On
  * the mount of a start that is recorded it reads nothing ahead until the window is over.
@@ -23,6 +26,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -36,6 +40,8 @@
 #define WARM_GRACE_NS (10 * BS_NS_PER_S) /* over what a warmer gives itself */
 #define HOT_WAIT_NS (2 * BS_NS_PER_S)
 #define MOUNT_NS (10 * BS_NS_PER_S)
+#define KEPT_MAX 65536u /* bytes of a start's text */
+#define WORKERS_MAX 4u	/* that one pack may take with it */
 
 /* One start that was asked about. When a pack comes for it, it stays until that has ended. */
 struct hot {
@@ -46,12 +52,24 @@ struct hot {
 	struct waiter *waiter; /* NULL: it is gone, or has its mount */
 	uint64_t until_ns;     /* that it waits; 0: while there is no mount, too */
 	bool streams;	       /* a pack comes, or came to a worker that died */
+	unsigned int workers;  /* that died while it came */
+	int kept;	       /* its text, -EBADF */
+	char kept_name[sizeof(HOTS_KEPT) + BS_DIGEST_TEXT_LEN];
 };
+
+static void drop_kept(struct super *s, struct hot *h)
+{
+	if (h->kept < 0)
+		return;
+	kept_drop(s, h->kept_name);
+	h->kept = bs_close(h->kept);
+}
 
 static void hot_free(struct super *s, struct hot *h)
 {
 	struct held_image *i = h->image;
 
+	drop_kept(s, h);
 	if (h->waiter)
 		hots_forget(h->waiter);
 	pending_done(&h->ask);
@@ -114,11 +132,30 @@ static void end_recorded(struct super *s, uint64_t now_ns)
 		kept_drop(s, hots_recorded_name(r, name));
 		(void)bs_close(r->mnt);
 		bs_list_remove(&r->all);
+		free(r->container);
+		free(r->workload);
 		free(r);
 	}
 }
 
-static void begin_recorded(struct super *s, const char *bdi, int mnt)
+void hots_released(struct super *s, const char *container)
+{
+	bs_list_for_each(it, &s->recorded) {
+		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+		bs_automsg m;
+
+		if (!r->container || !r->workload || !bs_streq(r->container, container))
+			continue;
+		r->until_ns = 0;
+		bs_msg_init(&m, BS_MSG_RECORDED, 0);
+		/* lost, it only means that the recording lasts as long as any */
+		if (bs_msg_add_text(&m, BS_TAG_DIGEST, r->digest) == 0 &&
+		    bs_msg_add_text(&m, BS_TAG_WORKLOAD, r->workload) == 0)
+			(void)workers_send(s, &m);
+	}
+}
+
+static void begin_recorded(struct super *s, const struct hot *h, const char *bdi, int mnt)
 {
 	int copy = bdi ? bs_dup(mnt) : -EBADF;
 	struct recorded_mount *r;
@@ -130,6 +167,9 @@ static void begin_recorded(struct super *s, const char *bdi, int mnt)
 	if (bs_list_empty(&s->recorded))
 		return;
 	r = bs_list_entry(s->recorded.prev, struct recorded_mount, all);
+	(void)snprintf(r->digest, sizeof(r->digest), "%s", h->image->digest);
+	r->container = strdup(h->waiter->container);
+	r->workload = strdup(bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0));
 	kept_put(s, hots_recorded_name(r, name), r->mnt);
 }
 
@@ -192,7 +232,7 @@ void hots_mounted(struct super *s, struct held_image *i)
 	tend_warmer(s, i);
 }
 
-void hots_streaming(struct super *s, const char *digest, bool on)
+void hots_streaming(struct super *s, const char *digest, const char *workload, bool on)
 {
 	struct held_image *i = mounts_get(s, digest, false);
 
@@ -201,11 +241,13 @@ void hots_streaming(struct super *s, const char *digest, bool on)
 	if (on) { /* it may be off again before there is a mount: all was there */
 		i->to_warm = true;
 		tend_warmer(s, i);
+		return;
 	}
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		if (!on && h->image == i && h->streams && !h->ask.open)
+		if (h->image == i && h->streams && !h->ask.open &&
+		    bs_streq(bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0), workload))
 			hot_free(s, h);
 	}
 }
@@ -234,8 +276,8 @@ static void recorded(struct super *s, struct child *c, struct bs_msg *m)
 	if (m && bs_msg_u64(m, BS_TAG_RESULT, &result) == 0 && result == 0)
 		mnt = bs_msg_take_fd(m, 0);
 	if (mnt >= 0 && a) {
+		begin_recorded(s, h, bs_msg_text(m, BS_TAG_NAME, 0), mnt);
 		hots_forget(a);
-		begin_recorded(s, bs_msg_text(m, BS_TAG_NAME, 0), mnt);
 		mounts_grant_own(s, h->image, a, mnt);
 	} else if (mnt < 0) {
 		text = m ? bs_msg_text(m, BS_TAG_TEXT, 0) : NULL;
@@ -244,6 +286,41 @@ static void recorded(struct super *s, struct child *c, struct bs_msg *m)
 		share(s, h);
 	}
 	hot_free(s, h);
+}
+
+/* For the supervisor after us. */
+static void keep_streaming(struct super *s, struct hot *h)
+{
+	bs_autobuf text = BS_BUF_INIT(KEPT_MAX);
+	char hex[BS_DIGEST_TEXT_LEN];
+	bs_autofd int fd = -EBADF;
+	struct bs_digest d;
+	const char *source;
+
+	if (h->kept >= 0)
+		return;
+	(void)bs_buf_addf(&text, "%s\n%s\n", h->image->digest,
+			  bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0));
+	for (size_t n = 0; (source = bs_msg_text(&h->start, BS_TAG_SOURCE, n)); n++)
+		(void)bs_buf_addf(&text, "%s\n", source);
+	fd = text.error ? text.error : bs_memfd("hot");
+	if (fd < 0 || bs_pwrite_full(fd, text.data, text.len, 0) < 0)
+		return; /* then it is slower should we die */
+	bs_digest_of(text.data, text.len, &d);
+	(void)snprintf(h->kept_name, sizeof(h->kept_name), "%s%s", HOTS_KEPT,
+		       bs_digest_hex(&d, hex));
+	h->kept = bs_take_fd(&fd);
+	kept_put(s, h->kept_name, h->kept);
+}
+
+void hots_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd))
+{
+	bs_list_for_each(it, &s->hots) {
+		const struct hot *h = bs_list_entry(it, struct hot, all);
+
+		if (h->kept >= 0)
+			put(s, h->kept_name, h->kept);
+	}
 }
 
 static void answered(struct super *s, struct pending *ask, int result, const char *text,
@@ -270,7 +347,9 @@ static void answered(struct super *s, struct pending *ask, int result, const cha
 			       bs_error_text(&err));
 	}
 	share(s, h);
-	if (!h->streams)
+	if (h->streams)
+		keep_streaming(s, h);
+	else
 		hot_free(s, h);
 }
 
@@ -286,42 +365,66 @@ static void ask(struct super *s, struct hot *h, uint64_t wait_ns, bool record, i
 	pending_send(s, &h->ask);
 }
 
-/* What is needed of m to ask again. */
-static int keep(struct hot *h, const struct bs_msg *m, const char *workload)
+static struct hot *hot_new(struct super *s, struct held_image *i, const char *workload)
 {
-	const char *source;
-	int r;
+	struct hot *h = calloc(1, sizeof(*h));
 
+	if (!h)
+		return NULL;
 	bs_msg_init(&h->start, BS_MSG_HOT, 0);
-	r = bs_msg_add_text(&h->start, BS_TAG_WORKLOAD, workload);
-	for (size_t n = 0; r == 0 && (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
-		r = bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
-	return r;
+	(void)bs_msg_add_text(&h->start, BS_TAG_WORKLOAD, workload);
+	if (!bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0)) {
+		bs_msg_done(&h->start);
+		free(h);
+		return NULL;
+	}
+	h->image = i;
+	h->kept = -EBADF;
+	i->n_hots++;
+	bs_list_append(&s->hots, &h->all);
+	pending_init(s, &h->ask, answered);
+	return h;
 }
 
 void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
 	      uint64_t wait_ns)
 {
-	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
-	struct hot *h = workload ? calloc(1, sizeof(*h)) : NULL;
+	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0), *source;
+	struct hot *h = workload ? hot_new(s, i, workload) : NULL;
 	uint64_t record = 0;
 
 	if (!h) /* a start is as well without */
 		return;
-	if (keep(h, m, workload) < 0) {
-		bs_msg_done(&h->start);
-		free(h);
-		return;
-	}
+	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
+		(void)bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
 	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
-	h->image = i;
 	h->waiter = a;
 	a->hot = h;
-	i->n_hots++;
-	bs_list_append(&s->hots, &h->all);
 	hots_readahead(s, i);
-	pending_init(s, &h->ask, answered);
 	ask(s, h, wait_ns, record != 0, a->timeline);
+}
+
+void hots_adopt(struct super *s, const char *name, int fd)
+{
+	bs_autofree char *text = calloc(1, KEPT_MAX + 1);
+	bs_autofd int kept = fd;
+	bs_autostrv lines = { 0 };
+	struct held_image *i = NULL;
+	struct hot *h = NULL;
+
+	if (text && bs_pread_full(kept, text, KEPT_MAX, 0) > 0 &&
+	    bs_strv_split(&lines, text, "\n") == 0 && lines.n >= 2)
+		i = mounts_get(s, lines.v[0], true);
+	if (i)
+		h = hot_new(s, i, lines.v[1]);
+	if (!h)
+		return;
+	for (size_t n = 2; n < lines.n; n++)
+		(void)bs_msg_add_text(&h->start, BS_TAG_SOURCE, lines.v[n]);
+	h->streams = true; /* the new worker is asked, see hots_new_worker */
+	(void)snprintf(h->kept_name, sizeof(h->kept_name), "%s", name);
+	h->kept = bs_take_fd(&kept);
+	hots_readahead(s, i);
 }
 
 void hots_new_worker(struct super *s)
@@ -331,8 +434,15 @@ void hots_new_worker(struct super *s)
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		if (h->streams && !h->ask.open)
+		if (!h->streams || h->ask.open)
+			continue;
+		if (++h->workers < WORKERS_MAX) {
 			ask(s, h, s->conf->start_wait_ns, false, -EBADF);
+			continue;
+		}
+		bs_log_warning("image %s: %u workers died over its hot pack, which is left",
+			       h->image->digest, h->workers);
+		hot_free(s, h);
 	}
 }
 

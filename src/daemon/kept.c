@@ -78,6 +78,11 @@ static void put_epoch(struct super *s)
 	bs_systemd_store(name, s->run_fd); /* twice is once */
 }
 
+static void put_hot(struct super *s, const char *name, int fd)
+{
+	send_name(s, BS_MSG_KEEP, name, fd);
+}
+
 static void put_everything(struct super *s)
 {
 	char name[KEPT_NAME_LEN];
@@ -103,6 +108,7 @@ static void put_everything(struct super *s)
 
 		send_name(s, BS_MSG_KEEP, hots_recorded_name(r, name), r->mnt);
 	}
+	hots_keep_all(s, put_hot);
 }
 
 static void keeper_gone(struct super *s, struct watch *w, uint32_t events)

@@ -87,6 +87,7 @@ void leases_release(struct super *s, const char *container)
 
 	if (l)
 		end(l);
+	hots_released(s, container);
 	if (bs_path_name_ok(container, strlen(container)))
 		(void)unlinkat(s->leases_fd, container, 0);
 }
@@ -150,6 +151,7 @@ void leases_sweep(struct super *s, uint64_t now_ns)
 		bs_log_info("container '%s' is gone without giving image %s back", l->container,
 			    l->image->digest);
 		(void)unlinkat(s->leases_fd, l->container, 0);
+		hots_released(s, l->container);
 		end(l);
 	}
 }

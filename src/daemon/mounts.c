@@ -86,6 +86,10 @@ void mounts_adopt(struct super *s, const char *name, int fd)
 	char digest[BS_DIGEST_TEXT_LEN];
 	struct held_image *i = NULL;
 
+	if (bs_str_after(name, HOTS_KEPT)) {
+		hots_adopt(s, name, fd);
+		return;
+	}
 	if (recorded) {
 		hots_hold_recorded(s, recorded, fd);
 		return;

@@ -67,9 +67,15 @@ struct worker {
 	unsigned int n_preparers;
 };
 
+/* Of what only tells of failures. */
 static void event(void *cookie, const char *text)
 {
-	bs_broker_event(((struct worker *)cookie)->broker, text);
+	bs_broker_event(((struct worker *)cookie)->broker, BS_LOG_WARNING, text);
+}
+
+static void hot_event(void *cookie, enum bs_log_level level, const char *text)
+{
+	bs_broker_event(((struct worker *)cookie)->broker, level, text);
 }
 
 static int open_source(void *cookie, const char *source, struct bs_repo **ret, struct bs_error *err)
@@ -228,11 +234,12 @@ static void complete_behind(struct worker *w, struct bs_cached *i)
 		(void)bs_cached_complete(i, NULL, NULL);
 }
 
-static void streaming(void *cookie, const struct bs_digest *image, bool on)
+static void streaming(void *cookie, const struct bs_digest *image, const char *workload, bool on)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 
-	bs_broker_streaming(((struct worker *)cookie)->broker, bs_digest_text(image, text), on);
+	bs_broker_streaming(((struct worker *)cookie)->broker, bs_digest_text(image, text),
+			    workload, on);
 }
 
 static void reply_hot(struct worker *w, uint32_t id, bool stream, struct bs_cached *i,
@@ -265,11 +272,8 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 	if (plan.record)
 		r = bs_hotstart_record(w->hot, rq, &i, file, &err);
 	reply_hot(w, m->id, plan.stream, r == 0 ? i : NULL, file);
-	if (plan.stream) {
+	if (plan.stream)
 		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
-		if (r < 0)
-			streaming(w, rq->image, false);
-	}
 	if (r < 0)
 		event(w, bs_error_text(&err));
 	bs_hotstart_plan_done(&plan);
@@ -316,6 +320,15 @@ static void warm(struct worker *w, struct bs_msg *m)
 		bs_hotstart_warm(w->hot, &digest, fd);
 	else
 		(void)bs_close(fd);
+}
+
+static void stop_recording(struct worker *w, const struct bs_msg *m)
+{
+	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
+	struct bs_digest digest;
+
+	if (workload && read_digest(m, &digest, NULL) == 0)
+		bs_hotstart_stop(w->hot, &digest, workload);
 }
 
 /* What a name means, and where the answer goes. */
@@ -553,6 +566,8 @@ static int control_loop(struct worker *w, int control)
 			queue_task(w, &m);
 		else if (m.type == BS_MSG_STATUS)
 			reply_status(w, m.id);
+		else if (m.type == BS_MSG_RECORDED)
+			stop_recording(w, &m);
 	}
 }
 
@@ -634,7 +649,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 					  .publish = w->conf->publish,
 					  .window_ns = w->conf->record_window_ns,
 					  .parallel_max = w->conf->connections,
-					  .event = event,
+					  .event = hot_event,
 					  .streaming = streaming,
 					  .cookie = w };
 	struct bs_blockfs *fs;
@@ -654,6 +669,7 @@ static int start_all(struct worker *w, struct bs_msg *start, struct bs_error *er
 	r = bs_images_new(&io, &w->images, err);
 	if (r < 0)
 		return r;
+	ho.epoch = io.epoch;
 	ho.images = w->images;
 	ho.fill = w->fill;
 	r = bs_hotstart_new(&ho, &w->hot, err);

@@ -143,8 +143,8 @@ static void became_ready(struct super *s)
 
 static void message(struct super *s, struct bs_msg *m)
 {
-	uint64_t on;
-	const char *text;
+	uint64_t on, level;
+	const char *text, *workload;
 
 	switch (m->type) {
 	case BS_MSG_READY:
@@ -162,8 +162,10 @@ static void message(struct super *s, struct bs_msg *m)
 		break;
 	case BS_MSG_EVENT:
 		text = bs_msg_text(m, BS_TAG_TEXT, 0);
+		if (bs_msg_u64(m, BS_TAG_LEVEL, &level) < 0 || level >= BS_LOG_LEVEL_MAX)
+			level = BS_LOG_WARNING;
 		if (text)
-			bs_log_warning("worker: %s", text);
+			bs_log((enum bs_log_level)level, "worker: %s", text);
 		break;
 	case BS_MSG_COMPLETED:
 		text = bs_msg_text(m, BS_TAG_DIGEST, 0);
@@ -172,8 +174,9 @@ static void message(struct super *s, struct bs_msg *m)
 		break;
 	case BS_MSG_STREAMING:
 		text = bs_msg_text(m, BS_TAG_DIGEST, 0);
-		if (text && bs_msg_u64(m, BS_TAG_STREAM, &on) == 0)
-			hots_streaming(s, text, on != 0);
+		workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
+		if (text && workload && bs_msg_u64(m, BS_TAG_STREAM, &on) == 0)
+			hots_streaming(s, text, workload, on != 0);
 		break;
 	default:
 		break;

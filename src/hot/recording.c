@@ -19,14 +19,15 @@
 #include "cache/blocks.h"
 #include "hot/profile.h"
 
-#define MAGIC "bs-rec1\n"
+#define MAGIC "bs-rec2\n"
 
 struct disk_head {
 	uint8_t magic[8];
 	uint64_t start_ns;
 	uint64_t window_ms;
 	uint64_t blob_blocks;
-	uint8_t zero[32];
+	uint64_t epoch;
+	uint8_t zero[24];
 };
 _Static_assert(sizeof(struct disk_head) == 64, "head of a recording");
 
@@ -39,7 +40,7 @@ _Static_assert(sizeof(struct disk_event) == 12, "event of a recording");
 
 struct bs_recording {
 	int fd;
-	uint64_t start_ns, window_ns, blob_blocks;
+	uint64_t start_ns, window_ns, blob_blocks, epoch;
 	_Atomic bool stopped;
 	_Atomic uint64_t *seen; /* a bit a block */
 	void *heap;		/* what it points to */
@@ -159,8 +160,8 @@ static bool go_on(struct bs_recording *r)
 
 	if (fstat(r->fd, &st) < 0 || bs_pread_full(r->fd, &h, sizeof(h), 0) != sizeof(h) ||
 	    memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 ||
-	    le64toh(h.blob_blocks) != r->blob_blocks || le64toh(h.start_ns) > bs_clock_ns() ||
-	    le64toh(h.window_ms) > UINT32_MAX)
+	    le64toh(h.blob_blocks) != r->blob_blocks || le64toh(h.epoch) != r->epoch ||
+	    le64toh(h.start_ns) > bs_clock_ns() || le64toh(h.window_ms) > UINT32_MAX)
 		return false;
 	r->start_ns = le64toh(h.start_ns);
 	r->window_ns = le64toh(h.window_ms) * BS_NS_PER_MS;
@@ -184,7 +185,8 @@ static int begin(struct bs_recording *r)
 {
 	struct disk_head h = { .start_ns = htole64(r->start_ns),
 			       .window_ms = htole64(r->window_ns / BS_NS_PER_MS),
-			       .blob_blocks = htole64(r->blob_blocks) };
+			       .blob_blocks = htole64(r->blob_blocks),
+			       .epoch = htole64(r->epoch) };
 
 	memcpy(h.magic, MAGIC, sizeof(h.magic));
 	if (ftruncate(r->fd, 0) < 0)
@@ -192,15 +194,17 @@ static int begin(struct bs_recording *r)
 	return bs_pwrite_full(r->fd, &h, sizeof(h), 0);
 }
 
-int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_t window_ns,
-		      struct bs_recording **ret, struct bs_error *err)
+int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_t epoch,
+		      uint64_t window_ns, struct bs_recording **ret, struct bs_error *err)
 {
 	bs_auto(recording) struct bs_recording *r = calloc(1, sizeof(*r));
+	bool going;
 	int rc;
 
 	if (!r)
 		return bs_fail(err, -ENOMEM, "recording: out of memory");
 	r->blob_blocks = blob_blocks;
+	r->epoch = epoch;
 	r->start_ns = bs_clock_ns();
 	r->window_ns = window_ns;
 	(void)pthread_mutex_init(&r->lock, NULL);
@@ -210,7 +214,12 @@ int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_
 		return bs_fail_errno(err, -errno, "recording '%s'", name);
 	if (!r->seen)
 		return bs_fail(err, -ENOMEM, "recording: out of memory");
-	if (!go_on(r)) {
+	going = go_on(r);
+	if (!going && window_ns == 0) {
+		(void)unlinkat(dirfd, name, 0);
+		return bs_fail(err, -ENODATA, "recording '%s': nothing to go on with", name);
+	}
+	if (!going) {
 		r->start_ns = bs_clock_ns();
 		r->window_ns = window_ns;
 		r->n_events = 0;

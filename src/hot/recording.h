@@ -4,8 +4,8 @@
  * A recording in progress: which blocks one start reads, in order, written to a file as
  * they come, so that a worker that is killed loses nothing and the next one goes on.
  *
- * The file: 64 bytes of head ("bs-rec1\n", start by CLOCK_BOOTTIME in ns, window in ms,
- * blocks of the blob, all le64), then 12 bytes an event (block, count, ms; le32). An
+ * The file: 64 bytes of head ("bs-rec2\n", start by CLOCK_BOOTTIME in ns, window in ms,
+ * blocks of the blob, epoch, all le64), then 12 bytes an event (block, count, ms; le32). An
  * event that was cut off is not there.
  *
  * Threads: any, but for open and free.
@@ -27,10 +27,12 @@ struct bs_recording;
 
 /*
  * Opens or makes name in dirfd. A file that is there is gone on with when it is of this
- * blob (its window may be over), else begun anew.
+ * blob and epoch (its window may be over), else begun anew. An epoch is as long as somebody
+ * lives who knows it: what was begun in another one was broken off. window_ns 0: only one that is there; what
+ * cannot be gone on with is removed, -ENODATA.
  */
-int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_t window_ns,
-		      struct bs_recording **ret, struct bs_error *err);
+int bs_recording_open(int dirfd, const char *name, uint64_t blob_blocks, uint64_t epoch,
+		      uint64_t window_ns, struct bs_recording **ret, struct bs_error *err);
 struct bs_recording *bs_recording_free(struct bs_recording *r);
 DEFINE_BS_AUTO(recording, struct bs_recording, bs_recording_free)
 

@@ -262,8 +262,11 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 	size_t len;
 	int r;
 
-	if (!replace && bs_hot_find(repo, &h->image.digest, h->workload, &other, NULL) == 0)
+	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, &other, err);
+	if (r == 0)
 		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
+	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG) /* there may be one */
+		return r;
 	r = bs_hot_describe(h, profile, profile_len, pack_fd, err);
 	if (r == 0)
 		r = put_blobs(repo, h, profile, pack_fd, err);

@@ -63,7 +63,7 @@ int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret,
 /*
  * Publishes: profile (its bytes) and pack (fd, from its begin) first, the manifest last.
  * h's profile and pack are set here, its digest too. Unless replace is set, one that is
- * there stays: -EEXIST. Two that publish at once: either is whole, the later one stays.
+ * there stays: -EEXIST; what is none is replaced. Two that publish at once: either is whole, the later one stays.
  */
 int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
 		   int pack_fd, bool replace, struct bs_error *err);

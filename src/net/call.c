@@ -433,13 +433,13 @@ int bs_call_run(struct bs_call *c, void (*progress)(void *cookie, uint64_t sent)
 			(void)pthread_cond_wait(&w.cond, &w.lock);
 			continue;
 		}
-		(void)clock_gettime(CLOCK_REALTIME, &until);
+		(void)clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += 100 * (long)BS_NS_PER_MS;
 		if (until.tv_nsec >= (long)BS_NS_PER_S) {
 			until.tv_nsec -= (long)BS_NS_PER_S;
 			until.tv_sec++;
 		}
-		(void)pthread_cond_timedwait(&w.cond, &w.lock, &until);
+		(void)pthread_cond_clockwait(&w.cond, &w.lock, CLOCK_MONOTONIC, &until);
 		now_sent = __atomic_load_n(&c->http.sent, __ATOMIC_RELAXED);
 		if (now_sent != sent)
 			progress(cookie, sent = now_sent);

@@ -44,7 +44,7 @@ struct streamed {
 struct bs_hotstart {
 	struct bs_hotstart_options o;
 	pthread_mutex_t lock;	/* guards the lists and what is in them */
-	pthread_cond_t changed; /* recorded */
+	pthread_cond_t changed; /* recorded; a stream that ended */
 	pthread_cond_t landed;	/* a segment of some stream, or its end */
 	struct bs_list recorded, streamed;
 	_Atomic unsigned int n_recorded;
@@ -55,8 +55,16 @@ struct bs_hotstart {
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1]);
 
 /* A line for the log. */
-void bs_hotstart_tell(struct bs_hotstart *hs, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+void bs_hotstart_tell(struct bs_hotstart *hs, enum bs_log_level level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Whether the pack that an artifact with that digest describes was found to be bad. */
+bool bs_hot_is_bad(const struct bs_cached *image, const char *id, const struct bs_digest *d);
+/*
+ * Frees what is kept of streams that ended for a warmer that did not come. True when there
+ * are some that may still come. Lock held.
+ */
+bool bs_hotstart_drop_untold(struct bs_hotstart *hs);
 
 /* Whether the image's entry has the file hot-ID.WHAT. */
 bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what);

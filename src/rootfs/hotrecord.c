@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/atomicfile.h"
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -27,6 +28,9 @@
 #include "rootfs/hotpriv.h"
 
 #define RECORDED_MAX 1024u /* in the list */
+#define SOURCES_MAX 65536u /* bytes of a start's */
+
+#define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
 bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
 {
@@ -124,11 +128,15 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	r->pub.image = image;
 	r->pub.node = node_of(id);
 	r->pub.recorded = true;
+	if (begin && bs_hotstart_is_recording(hs, id))
+		return 0; /* another start of it was first */
+	if (begin)	  /* of one that nobody took up: it is over */
+		(void)unlinkat(bs_cached_dirfd(image), name, 0);
 	if (begin || bs_hot_has_file(image, id, "rec")) {
 		rc = bs_recording_open(bs_cached_dirfd(image), name,
-				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.window_ns,
-				       &r->recording, err);
-		if (rc < 0)
+				       image->blob_bytes / BS_BLOCK_BYTES, hs->o.epoch,
+				       begin ? hs->o.window_ns : 0, &r->recording, err);
+		if (rc < 0 && (begin || rc != -ENODATA))
 			return rc;
 	}
 	(void)pthread_mutex_lock(&hs->lock);
@@ -199,12 +207,32 @@ static int check_room(struct bs_hotstart *hs, const struct bs_cached *image, con
 				 workloads);
 }
 
+/* What whoever goes on with the recording must know, in the cache. */
+static int note_start(const struct bs_cached *image, const char *id,
+		      const struct bs_hotstart_request *rq, struct bs_error *err)
+{
+	bs_autofree char *name = bs_strf("hot-%s.workload", id);
+	bs_autofree char *sources = bs_strf("hot-%s.sources", id);
+	bs_autobuf text = BS_BUF_INIT(SOURCES_MAX);
+	int r;
+
+	for (size_t i = 0; i < rq->n_sources; i++)
+		(void)bs_buf_addf(&text, "%s\n", rq->sources[i]);
+	if (!name || !sources || text.error)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = bs_atomicfile_write(bs_cached_dirfd(image), sources, bs_buf_str(&text), text.len, 0600,
+				false);
+	if (r == 0)
+		r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload,
+					strlen(rq->workload), 0600, false);
+	return r < 0 ? bs_fail_errno(err, r, "write '%s' in the cache", name) : 0;
+}
+
 int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
 		       struct bs_error *err)
 {
 	char id[HOT_ID_LEN + 1], hex[BS_DIGEST_TEXT_LEN];
-	bs_autofree char *name = NULL;
 	struct bs_cached *image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
 						  rq->since_ns + rq->wait_ns);
 	int r;
@@ -214,13 +242,9 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	r = check_room(hs, image, bs_hot_id(rq->image, rq->workload, id), err);
 	if (r < 0)
 		return bs_error_context(err, "workload '%s' is not recorded", rq->workload);
-	name = bs_strf("hot-%s.workload", id);
-	if (!name)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload, strlen(rq->workload),
-				0600, false);
+	r = note_start(image, id, rq, err);
 	if (r < 0)
-		return bs_fail_errno(err, r, "write '%s' in the cache", name);
+		return r;
 	r = open_recorded(hs, image, id, rq->workload, true, err);
 	if (r < 0)
 		return r;
@@ -228,6 +252,21 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       id);
 	*ret = image;
 	return 0;
+}
+
+void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+{
+	char id[HOT_ID_LEN + 1];
+
+	(void)bs_hot_id(image, workload, id);
+	(void)pthread_mutex_lock(&hs->lock);
+	bs_list_for_each(it, &hs->recorded) {
+		struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		if (r->recording && bs_streq(r->id, id))
+			bs_recording_stop(r->recording);
+	}
+	(void)pthread_mutex_unlock(&hs->lock);
 }
 
 /* A recording that a worker before us began; it may be over, and the mount still there. */
@@ -338,31 +377,59 @@ void bs_hotstart_note(struct bs_hotstart *hs, uint64_t node, uint64_t off, uint6
 
 /* --- the builder ------------------------------------------------------------------------------- */
 
-/* Where the image's data was last said to be. */
-static int sources_of(const struct bs_cached *image, struct bs_strv *ret)
+/* Where the container that was recorded said that the image is. */
+static int sources_of(const struct recorded *r, struct bs_strv *ret)
 {
-	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(bs_cached_dirfd(image), "sources", O_NOFOLLOW, 65536, &text, NULL);
+	bs_autofree char *name = bs_strf("hot-%s.sources", r->id), *text = NULL;
+	int rc = name ? bs_read_file_at(bs_cached_dirfd(r->pub.image), name, O_NOFOLLOW,
+					SOURCES_MAX, &text, NULL)
+		      : -ENOMEM;
 
-	return r < 0 ? r : bs_strv_split(ret, text, "\n");
+	return rc < 0 ? rc : bs_strv_split(ret, text, "\n");
 }
 
-/* At the first source that takes it. */
+/* Only beside the image: who names many places may not have us write to any of them. */
+static int check_image(struct bs_repo *repo, const struct recorded *r, struct bs_error *err)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	bs_automanifest m = { 0 };
+
+	return bs_repo_get_manifest(repo, bs_digest_text(&r->pub.image->digest, text), &m, err);
+}
+
+/* One that is bad is no pack: it is replaced. */
+static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_hotbuild *b,
+		      struct bs_error *err)
+{
+	struct bs_hot other;
+	int rc = check_image(repo, r, err);
+	bool bad;
+
+	if (rc < 0)
+		return rc;
+	bad = bs_hot_find(repo, &b->hot.image.digest, b->hot.workload, &other, NULL) == 0 &&
+	      bs_hot_is_bad(r->pub.image, r->id, &other.digest);
+	if (bad && bs_digest_eq(&other.pack.digest, &b->hot.pack.digest))
+		return bs_fail(err, -EBADMSG,
+			       "the one there should be the same and is not: its store is damaged");
+	return bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd, bad, err);
+}
+
+/* At the first source that has the image and takes it. */
 static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b)
 {
 	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
 	bs_autostrv sources = { 0 };
 
-	(void)sources_of(r->pub.image, &sources);
+	(void)sources_of(r, &sources);
 	for (size_t i = 0; i < sources.n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
 
 		if (rc == 0)
-			rc = bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd,
-					    false, &err);
+			rc = publish_at(r, repo, b, &err);
 		if (rc == 0 || rc == -EEXIST) {
-			bs_hotstart_tell(hs,
+			bs_hotstart_tell(hs, BS_LOG_INFO,
 					 "hot pack of workload '%s' (%" PRIu64 " KiB): %s at '%s'",
 					 r->workload, b->hot.pack.size >> 10,
 					 rc == 0 ? "published" : "another node was first",
@@ -373,7 +440,7 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 			first = err;
 	}
 	bs_hotstart_tell(
-		hs,
+		hs, BS_LOG_WARNING,
 		"hot pack of workload '%s' stays on this node: %s (give the node's credentials "
 		"the right to push, or set publish = no; 'bootseerctl hot push' does it by hand)",
 		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
@@ -390,8 +457,8 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 	if (rc == 0)
 		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
 	if (rc < 0)
-		bs_hotstart_tell(hs, "no hot pack of workload '%s': %s", r->workload,
-				 bs_error_text(&err));
+		bs_hotstart_tell(hs, BS_LOG_WARNING, "no hot pack of workload '%s': %s",
+				 r->workload, bs_error_text(&err));
 	else if (hs->o.publish)
 		publish(hs, r, &b);
 	if (rec)
@@ -414,17 +481,72 @@ static struct recorded *next_over(struct bs_hotstart *hs, uint64_t *ret_next_ns)
 	return NULL;
 }
 
+/* Whether the image's entry has a recording. */
+static bool has_recording(int images, const char *name)
+{
+	int fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *de = NULL;
+
+	if (!d)
+		(void)bs_close(fd);
+	while (d && (de = readdir(d))) {
+		if (bs_str_after(de->d_name, "hot-") && bs_str_ends(de->d_name, ".rec"))
+			break;
+	}
+	if (d)
+		(void)closedir(d);
+	return de != NULL;
+}
+
+/* What a worker before us did not bring to its end, whether somebody still reads or not. */
+static void take_up(struct bs_hotstart *hs, struct bs_cached *image)
+{
+	DIR *d = open_dir(bs_cached_dirfd(image));
+	char id[HOT_ID_LEN + 1];
+	struct dirent *de;
+
+	while (d && (de = readdir(d))) {
+		if (id_of_file(de->d_name, id) && bs_hot_has_file(image, id, "rec"))
+			(void)load_recorded(hs, image, id);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
+static void take_up_all(struct bs_hotstart *hs)
+{
+	DIR *d = open_dir(bs_images_dirfd(hs->o.images));
+	struct dirent *de;
+
+	while (d && (de = readdir(d))) {
+		struct bs_cached *image = NULL;
+
+		/* not to load images for nothing: there may be many */
+		if (de->d_name[0] != '.' &&
+		    has_recording(bs_images_dirfd(hs->o.images), de->d_name))
+			image = bs_images_by_name(hs->o.images, de->d_name);
+		if (image)
+			take_up(hs, image);
+	}
+	if (d)
+		(void)closedir(d);
+}
+
 /* A thread of its own, behind all others: nobody waits for a pack. */
 static void *builder_main(void *arg)
 {
 	struct bs_hotstart *hs = arg;
 
 	(void)setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
+	take_up_all(hs);
 	(void)pthread_mutex_lock(&hs->lock);
 	for (;;) {
 		uint64_t next_ns;
 		struct recorded *r = next_over(hs, &next_ns);
 
+		if (bs_hotstart_drop_untold(hs))
+			next_ns = BS_MIN(next_ns, BS_NS_PER_S);
 		if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
 			build(hs, r); /* stays in the list as long as it has its recording */

@@ -28,7 +28,8 @@
 #include "rootfs/hotfiles.h"
 #include "rootfs/hotpriv.h"
 
-#define STREAMED_MAX 256u /* in the list, but for those that run */
+#define STREAMED_MAX 256u	     /* in the list, but for those that run */
+#define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
 
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
 {
@@ -39,7 +40,7 @@ const char *bs_hot_id(const struct bs_digest *image, const char *workload, char 
 	return id;
 }
 
-void bs_hotstart_tell(struct bs_hotstart *hs, const char *fmt, ...)
+void bs_hotstart_tell(struct bs_hotstart *hs, enum bs_log_level level, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -49,7 +50,7 @@ void bs_hotstart_tell(struct bs_hotstart *hs, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	hs->o.event(hs->o.cookie, text);
+	hs->o.event(hs->o.cookie, level, text);
 }
 
 bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what)
@@ -59,11 +60,45 @@ bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *
 	return name && faccessat(bs_cached_dirfd(image), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* --- packs that are bad ----------------------------------------------------------------------- */
+
+bool bs_hot_is_bad(const struct bs_cached *image, const char *id, const struct bs_digest *d)
+{
+	bs_autofree char *name = bs_strf("hot-%s.bad", id), *bad = NULL;
+	char text[BS_DIGEST_TEXT_LEN];
+
+	return name &&
+	       bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, sizeof(text), &bad,
+			       NULL) == 0 &&
+	       bs_streq(bad, bs_digest_text(d, text));
+}
+
+/* Whether that is the pack's fault, and not the network's or the disk's. */
+static bool is_verdict(int error)
+{
+	return error == -EBADMSG || error == -ENOENT || error == -EFBIG;
+}
+
+static void note_bad(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
+{
+	bs_autofree char *name = bs_strf("hot-%s.bad", id);
+	char text[BS_DIGEST_TEXT_LEN];
+
+	(void)bs_digest_text(&hot->digest, text);
+	/* unwritten, it is only found out once more */
+	if (name)
+		(void)bs_atomicfile_write(bs_cached_dirfd(image), name, text, strlen(text), 0600,
+					  false);
+}
+
 /* --- finding -------------------------------------------------------------------------------- */
+
+static void unreserve(struct bs_hotstart *hs, struct streamed *s);
 
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p)
 {
-	(void)bs_repo_unref(p->repo);
+	if (p->streamed)
+		unreserve(p->streamed->of, p->streamed);
 	*p = (struct bs_hotstart_plan){ 0 };
 }
 
@@ -119,38 +154,44 @@ static int find_kept(const struct bs_cached *image, const char *id, const char *
 	return r;
 }
 
+/* -ENOENT: no pack, or one that is known to be bad. */
 static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
-		   struct bs_hotstart_plan *p)
+		   const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
 {
+	bs_auto(repo) struct bs_repo *repo = NULL;
 	struct bs_error err = BS_ERROR_INIT;
-	int r = hs->o.open_source(hs->o.cookie, rq->sources[i], &p->repo, &err);
+	int r = hs->o.open_source(hs->o.cookie, rq->sources[i], &repo, &err);
 
 	if (r < 0)
 		return r;
-	r = bs_hot_find(p->repo, rq->image, rq->workload, &p->hot, &err);
-	if (r == 0)
+	r = bs_hot_find(repo, rq->image, rq->workload, &p->hot, &err);
+	if (r == 0 && image && bs_hot_is_bad(image, id, &p->hot.digest))
+		r = -ENOENT;
+	else if (r == 0)
 		return 0;
-	p->repo = bs_repo_unref(p->repo);
-	if (r != -ENOENT)
-		bs_hotstart_tell(hs, "hot pack of %s at '%s': %s", rq->workload, rq->sources[i],
-				 bs_error_text(&err));
+	else if (r != -ENOENT)
+		bs_hotstart_tell(hs, BS_LOG_WARNING, "hot pack of %s at '%s': %s", rq->workload,
+				 rq->sources[i], bs_error_text(&err));
 	return r;
 }
 
 static void find_at_sources(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			    const struct bs_cached *image, const char *id,
 			    struct bs_hotstart_plan *ret)
 {
 	bool all_say_none = rq->n_sources > 0;
 
 	for (size_t i = 0; i < rq->n_sources && !ret->stream; i++) {
-		int r = find_at(hs, rq, i, ret);
+		int r = find_at(hs, rq, i, image, id, ret);
 
 		ret->stream = r == 0;
 		/* a source that is out of reach may have one: no reason to make another */
-		all_say_none &= r == -ENOENT;
+		all_say_none &= is_verdict(r);
 	}
 	ret->record = all_say_none && rq->may_record;
 }
+
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot);
 
 void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		      struct bs_hotstart_plan *ret)
@@ -163,16 +204,13 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 	if ((image && bs_blob_complete(image->blob)) || is_streaming(hs, rq->image, rq->workload) ||
 	    bs_hotstart_is_recording(hs, id))
 		return;
-	if (!image || find_kept(image, id, rq->workload, &ret->hot) < 0) {
-		find_at_sources(hs, rq, ret);
-		return;
-	}
-	/* made here: its frames are here too */
-	if (bs_hot_has_file(image, id, "pack"))
-		return;
-	for (size_t i = 0; i < rq->n_sources && !ret->stream; i++)
-		ret->stream = hs->o.open_source(hs->o.cookie, rq->sources[i], &ret->repo, NULL) ==
-			      0;
+	if (!image || find_kept(image, id, rq->workload, &ret->hot) < 0)
+		find_at_sources(hs, rq, image, id, ret);
+	else /* made here: its frames are here too */
+		ret->stream = !bs_hot_has_file(image, id, "pack") && rq->n_sources > 0;
+	if (ret->stream) /* else it comes already; or there is no memory, and it is only slower */
+		ret->streamed = reserve(hs, &ret->hot);
+	ret->stream = ret->streamed != NULL;
 }
 
 /* --- streaming ------------------------------------------------------------------------------ */
@@ -247,27 +285,14 @@ static void op_landed(void *cookie, uint32_t i)
 	(void)pthread_mutex_unlock(&s->of->lock);
 }
 
-/* Whether another pack of the same image comes. Lock held. */
-static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
-{
-	bs_list_for_each(it, &hs->streamed) {
-		const struct streamed *other = bs_list_entry(it, struct streamed, all);
-
-		if (other != s && other->running &&
-		    bs_digest_eq(&other->hot.image.digest, &s->hot.image.digest))
-			return true;
-	}
-	return false;
-}
-
 static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
 	const struct bs_digest *image = &s->image->digest;
 	char text[128 + BS_WORKLOAD_MAX], id[HOT_ID_LEN + 1];
-	bool last;
 
+	(void)bs_hot_id(image, s->hot.workload, id);
 	(void)snprintf(text, sizeof(text), "%s: %u segments, %u were there%s", s->hot.workload,
 		       result->segments, result->local_segments,
 		       result->error == -EBADMSG ? "; it lied"
@@ -276,24 +301,27 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)
-		forget(s->image, bs_hot_id(&s->hot.image.digest, s->hot.workload, id));
+		forget(s->image, id);
+	if (is_verdict(result->error))
+		note_bad(s->image, id, &s->hot);
 	if (result->error == -EBADMSG)
-		bs_hotstart_tell(hs,
+		bs_hotstart_tell(hs, BS_LOG_WARNING,
 				 "the hot pack of workload '%s' has wrong bytes: not used any more",
 				 s->hot.workload);
 	else if (result->error)
-		bs_hotstart_tell(hs, "the hot pack of workload '%s' did not come whole: %s",
+		bs_hotstart_tell(hs, BS_LOG_WARNING,
+				 "the hot pack of workload '%s' did not come whole: %s",
 				 s->hot.workload, strerror(-result->error));
+	/* before the next one can begin, whose begin is told of too */
+	hs->o.streaming(hs->o.cookie, image, s->hot.workload, false);
 	(void)pthread_mutex_lock(&hs->lock);
 	s->result = *result;
 	s->running = false;
-	last = !runs_another(hs, s);
 	if (s->told && !s->warming)
 		s->pack = bs_pack_free(s->pack);
 	(void)pthread_cond_broadcast(&hs->landed);
+	(void)pthread_cond_signal(&hs->changed);
 	(void)pthread_mutex_unlock(&hs->lock);
-	if (last)
-		hs->o.streaming(hs->o.cookie, image, false);
 }
 
 static const struct bs_stream_ops stream_ops = {
@@ -361,39 +389,69 @@ static void unreserve(struct bs_hotstart *hs, struct streamed *s)
 	(void)streamed_free(s);
 }
 
-/* The head, while the image's parts come on another thread; then both fit together. */
-static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
+/* What is asked of each source. */
+struct head_question {
+	const struct bs_hot *hot;
+	char *head;
+};
+
+static int ask_head(void *cookie, struct bs_repo *repo, struct bs_error *err)
 {
+	struct head_question *q = cookie;
+
+	return bs_hot_read_head(repo, q->hot, &q->head, err);
+}
+
+/* The head, while the image's parts come on another thread; ret_head as soon as it is there. */
+static int read_head(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     const struct bs_hot *hot, char **ret_head, struct bs_error *err)
+{
+	const struct bs_rounds rounds = { hs->o.open_source, hs->o.cookie, rq->sources,
+					  rq->n_sources, rq->since_ns + rq->wait_ns };
 	struct bs_cached *image = bs_images_cached(hs->o.images, rq->image);
+	struct head_question q = { .hot = hot };
+	char id[HOT_ID_LEN + 1];
+	int r = 0;
+
+	if (image)
+		q.head = kept_head(image, bs_hot_id(rq->image, rq->workload, id), hot);
+	if (!q.head)
+		r = bs_rounds_run(&rounds, ask_head, &q, err);
+	*ret_head = q.head;
+	return r;
+}
+
+/* Both fit together, or the pack is bad. */
+static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		     struct streamed *s, struct bs_error *err)
+{
 	bs_auto(pack) struct bs_pack *pack = NULL;
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
+	struct bs_cached *image;
 	uint8_t *landed;
-	int r;
+	int r = read_head(hs, rq, &s->hot, &head, err);
 
-	(void)bs_hot_id(rq->image, rq->workload, id);
-	if (image)
-		head = kept_head(image, id, &p->hot);
-	if (!head) {
-		r = bs_hot_read_head(p->repo, &p->hot, &head, err);
-		if (r < 0)
-			return r;
-	}
+	if (r < 0 && !is_verdict(r))
+		return r;
 	/* not until it can be mounted: the link would be idle meanwhile */
 	image = bs_images_await_table(hs->o.images, rq->image, rq->since_ns,
 				      rq->since_ns + rq->wait_ns);
 	if (!image)
-		return bs_fail(err, -ETIMEDOUT, "hot pack: its image's table did not come");
-	r = bs_pack_read(head, p->hot.head_len, bs_cached_table(image),
-			 &bs_cached_artifact(image)->table.digest, &pack, err);
-	if (r == 0 && pack->len != p->hot.pack.size)
+		return r < 0 ? r
+			     : bs_fail(err, -ETIMEDOUT, "hot pack: its image's table did not come");
+	if (r == 0)
+		r = bs_pack_read(head, s->hot.head_len, bs_cached_table(image),
+				 &bs_cached_artifact(image)->table.digest, &pack, err);
+	if (r == 0 && pack->len != s->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(image, id);
+		forget(image, bs_hot_id(rq->image, rq->workload, id));
+		if (is_verdict(r))
+			note_bad(image, id, &s->hot);
 		return r;
 	}
-	keep(image, id, &p->hot, head);
+	keep(image, bs_hot_id(rq->image, rq->workload, id), &s->hot, head);
 	landed = calloc(pack->n_segments, 1);
 	if (!landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
@@ -406,10 +464,26 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	return 0;
 }
 
-/* s is in other hands afterwards; what goes wrong is told to op_done. */
-static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_repo *repo)
+/* Every place that the start names may have it, and serve when another has gone. */
+static struct bs_origin *find_origin(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+				     const struct bs_hot *hot)
 {
-	bs_auto(origin) struct bs_origin *origin = bs_origin_new(&s->hot.pack.digest);
+	struct bs_origin *o = bs_origin_new(&hot->pack.digest);
+
+	for (size_t i = 0; o && i < rq->n_sources; i++) {
+		bs_auto(repo) struct bs_repo *repo = NULL;
+
+		if (hs->o.open_source(hs->o.cookie, rq->sources[i], &repo, NULL) == 0)
+			bs_origin_add(o, &repo, 1);
+	}
+	return o;
+}
+
+/* s is in other hands afterwards; what goes wrong is told to op_done. */
+static void start_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			 struct streamed *s)
+{
+	bs_auto(origin) struct bs_origin *origin = find_origin(hs, rq, &s->hot);
 	struct bs_stream_options o = { .blob = s->image->blob,
 				       .origin = origin,
 				       .n_segments = s->pack->n_segments,
@@ -418,30 +492,44 @@ static void start_stream(struct bs_hotstart *hs, struct streamed *s, struct bs_r
 				       .cookie = s };
 	const struct bs_stream_result none = { .error = -ENOMEM };
 
-	if (origin)
-		bs_origin_add(origin, &repo, 1);
-	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, true);
+	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, s->hot.workload, true);
 	if (!origin || bs_fill_stream(hs->o.fill, &o) < 0)
 		op_done(s, &none);
 }
 
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		       const struct bs_hotstart_plan *p, struct bs_error *err)
+		       struct bs_hotstart_plan *p, struct bs_error *err)
 {
-	struct streamed *s = reserve(hs, &p->hot);
-	int r;
+	struct streamed *s = bs_take(&p->streamed);
+	int r = open_pack(hs, rq, s, err);
 
-	if (!s) /* it comes already; or there is no memory, and it is only slower */
-		return 0;
-	r = open_pack(hs, rq, p, s, err);
 	if (r < 0) {
+		hs->o.streaming(hs->o.cookie, rq->image, rq->workload, false);
 		unreserve(hs, s);
 		return r;
 	}
 	s->tl = (struct bs_timeline){ rq->timeline >= 0 ? bs_dup(rq->timeline) : -EBADF,
 				      "bootseerd" };
-	start_stream(hs, s, p->repo);
+	start_stream(hs, rq, s);
 	return 0;
+}
+
+bool bs_hotstart_drop_untold(struct bs_hotstart *hs)
+{
+	const uint64_t now = bs_clock_ns();
+	bool some = false;
+
+	bs_list_for_each(it, &hs->streamed) {
+		struct streamed *s = bs_list_entry(it, struct streamed, all);
+
+		if (s->running || s->warming || !s->pack)
+			continue;
+		if (now - s->result.end_ns >= UNTOLD_NS)
+			s->pack = bs_pack_free(s->pack);
+		else
+			some = true;
+	}
+	return some;
 }
 
 /* --- telling a warmer --------------------------------------------------------------------------- */

@@ -16,8 +16,12 @@
  * Files in an image's entry, ID being the 40 digits of bs_hot_tag:
  *   hot-ID.json       the manifest of the artifact that was found or made
  *   hot-ID.head       the head of the pack that was found
+ *   hot-ID.bad        the digest of an artifact whose pack was found to be bad: the next
+ *                     start here is as if there were none, and what is made replaces it
  *   hot-ID.workload   the name of the workload that is, or was, recorded
- *   hot-ID.rec        the recording in progress
+ *   hot-ID.sources    where its container said that the image's data is
+ *   hot-ID.rec        the recording in progress, and until its pack is published: a worker
+ *                     that comes after one that died goes on with it
  *   hot-ID.pack, hot-ID.profile   what was made of it
  *
  * At most BS_HOT_RECORDINGS_MAX starts are recorded at once, and BS_HOT_WORKLOADS_MAX
@@ -34,6 +38,7 @@
 #include <stdint.h>
 
 #include "base/digest.h"
+#include "base/log.h"
 #include "hot/store.h"
 #include "obs/timeline.h"
 #include "rootfs/images.h"
@@ -51,12 +56,15 @@ struct bs_hotstart_options {
 	struct bs_images *images;
 	struct bs_fill *fill;
 	bs_open_source_fn *open_source;
+	uint64_t epoch; /* see hot/recording.h */
 	bool publish;
 	uint64_t window_ns;	   /* of a recording */
 	unsigned int parallel_max; /* ranges of one pack at once */
-	void (*event)(void *cookie, const char *text);
-	/* A pack of the image begins to arrive, or no more does. Any thread. */
-	void (*streaming)(void *cookie, const struct bs_digest *image, bool on);
+	/* A line for the log. */
+	void (*event)(void *cookie, enum bs_log_level level, const char *text);
+	/* The pack of image and workload begins to arrive, or does no more. Any thread. */
+	void (*streaming)(void *cookie, const struct bs_digest *image, const char *workload,
+			  bool on);
 	void *cookie;
 };
 
@@ -80,7 +88,7 @@ struct bs_hotstart_plan {
 	bool stream; /* call bs_hotstart_stream */
 	bool record; /* call bs_hotstart_record */
 	struct bs_hot hot;
-	struct bs_repo *repo; /* that has it; reference */
+	struct streamed *streamed; /* it is in the list of streams from now on */
 };
 
 /* Looks for the pack; blocks for one request to each source. */
@@ -89,11 +97,11 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
- * Starts the stream, unless it runs already; blocks for its head and until somebody has
- * fetched the image's table.
+ * Starts the stream; blocks for its head and until somebody has fetched the image's table.
+ * Its end is told of (streaming) in any case.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
-		       const struct bs_hotstart_plan *p, struct bs_error *err);
+		       struct bs_hotstart_plan *p, struct bs_error *err);
 
 /*
  * Tells a warmer (daemon/warm.h) at the other end of the SOCK_SEQPACKET socket fd (taken over)
@@ -110,6 +118,9 @@ void bs_hotstart_warm(struct bs_hotstart *hs, const struct bs_digest *image, int
 int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
 		       struct bs_error *err);
+
+/* Whoever was recorded is gone: the recording is over before its time. */
+void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload);
 
 /* What a FUSE file or node of a recording stands for; false: there is none. */
 struct bs_recorded {

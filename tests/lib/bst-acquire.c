@@ -4,13 +4,15 @@
  * bst-acquire RUN_DIR CONTAINER DIGEST DIR SOURCE...: asks a running bootseerd for an
  * image as the shim does and attaches its mount at DIR; so tests can read an image
  * without a container. bst-acquire RUN_DIR CONTAINER: releases it. With "-" for DIR the
- * image is unpacked, and the path of that printed.
+ * image is unpacked, and the path of that printed. With BST_WORKLOAD in the environment it
+ * is a start of that workload, which may be recorded.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -40,6 +42,7 @@ int main(int argc, char **argv)
 	struct bs_error err = BS_ERROR_INIT;
 	bs_autofd int mnt = -EBADF;
 	uint64_t complete = 0;
+	const char *workload = secure_getenv("BST_WORKLOAD");
 	bool unpack;
 	bs_automsg m, reply;
 
@@ -54,6 +57,10 @@ int main(int argc, char **argv)
 		(void)bs_msg_add_text(&m, BS_TAG_SOURCE, argv[i]);
 	if (argc > 3)
 		(void)bs_msg_add_text(&m, BS_TAG_DIGEST, argv[3]);
+	if (argc > 3 && workload) {
+		(void)bs_msg_add_text(&m, BS_TAG_WORKLOAD, workload);
+		(void)bs_msg_add_u64(&m, BS_TAG_RECORD, 1);
+	}
 	if (call(argv[1], &m, &reply) != 0)
 		return 1;
 	if (argc == 3)

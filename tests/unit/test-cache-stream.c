@@ -94,9 +94,11 @@ static const struct bs_stream_ops stream_ops = {
 
 struct fake {
 	struct bs_repo repo;
-	int n_fail;		     /* atomic: ranges of the stream that fail from now on */
-	int hold;		     /* atomic: ranges of the stream stay unanswered while set */
-	int lie_at;		     /* atomic: byte of the stream that is wrong; -1 none */
+	int n_fail;	     /* atomic: ranges of the stream that fail from now on */
+	int failure;	     /* how; 0: -EREMOTEIO */
+	uint64_t hang_below; /* atomic: ranges of the stream that begin before stay unanswered */
+	int hold;	     /* atomic: ranges of the stream stay unanswered while set */
+	int lie_at;	     /* atomic: byte of the stream that is wrong; -1 none */
 	int n_demand, n_hot, n_open; /* atomic */
 };
 
@@ -108,6 +110,9 @@ static void *answer_main(void *arg)
 
 	usleep((useconds_t)(rg->off % 977));
 	while (rg->lane == BS_LANE_HOT && __atomic_load_n(&f->hold, __ATOMIC_ACQUIRE))
+		usleep(500);
+	while (rg->lane == BS_LANE_HOT &&
+	       rg->off < __atomic_load_n(&f->hang_below, __ATOMIC_ACQUIRE))
 		usleep(500);
 	if (rg->result == 0 && rg->blob.b[0] == 1) {
 		model_content(rg->off, rg->buf, rg->len);
@@ -139,7 +144,7 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (rg->blob.b[0] == 2 && __atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
-		rg->result = -EREMOTEIO;
+		rg->result = f->failure ? f->failure : -EREMOTEIO;
 	}
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -159,9 +164,9 @@ static const struct bs_repo_ops fake_ops = { .scheme = "fake",
 
 static struct model model;
 static struct bs_blob_geometry geometry;
-static char dir[32], name[] = "fake";
+static char dir[32], name[] = "fake", other_name[] = "other";
 static int dirfd_;
-static struct fake fake;
+static struct fake fake, other;
 static struct bs_loop *loop;
 static struct bs_fill *fill;
 static struct bs_blob *blob;
@@ -187,6 +192,7 @@ static int set_up(void **state)
 	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
 	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	fake = (struct fake){ .repo = { &fake_ops, 1000, name }, .lie_at = -1 };
+	other = (struct fake){ .repo = { &fake_ops, 1000, other_name }, .lie_at = -1 };
 	memset(landed, 0, sizeof(landed));
 	ended = 0;
 	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
@@ -204,7 +210,8 @@ static int tear_down(void **state)
 {
 	static const char *const names[] = { "blob", "present", "blocks", "state" };
 
-	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE))
+	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&other.n_open, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	usleep(20000); /* what was answered last is being stored */
 	bs_loop_free(loop);
@@ -218,12 +225,15 @@ static int tear_down(void **state)
 	return rmdir(dir);
 }
 
+static uint64_t wait_ns;
+
 static void start_stream(void)
 {
 	const struct bs_stream_options o = { .blob = blob,
 					     .origin = pack,
 					     .n_segments = SEGMENTS,
 					     .parallel_max = 8,
+					     .wait_ns = wait_ns,
 					     .ops = &stream_ops };
 
 	__atomic_store_n(&ended, 0, __ATOMIC_RELEASE);
@@ -351,7 +361,7 @@ static void what_is_there_is_not_streamed_again(void **state)
 
 static void readers_wait_for_what_comes_and_overtake_what_does_not(void **state)
 {
-	struct waiting coming[3], far, other;
+	struct waiting coming[3], far, cold;
 
 	fake.hold = 1;
 	start_stream();
@@ -361,9 +371,9 @@ static void readers_wait_for_what_comes_and_overtake_what_does_not(void **state)
 	assert_int_equal(fake.n_demand, 0);
 	/* far behind in the stream, and not in it at all: no waiting */
 	read_start(&far, at(SEGMENTS - 1, 0), MODEL_BLOCK);
-	read_start(&other, at(0, 1) + 2 * MODEL_BLOCK, MODEL_BLOCK);
+	read_start(&cold, at(0, 1) + 2 * MODEL_BLOCK, MODEL_BLOCK);
 	read_end(&far);
-	read_end(&other);
+	read_end(&cold);
 	assert_int_equal(fake.n_demand, 2);
 	assert_false(is_done(&coming[1]));
 	assert_int_equal(stats().stream_waits, 3);
@@ -412,7 +422,9 @@ static void a_dead_source_ends_the_stream_and_readers_go_on(void **state)
 
 	fake.n_fail = 1000000;
 	fake.hold = 1;
+	wait_ns = BS_NS_PER_S;
 	start_stream();
+	wait_ns = 0;
 	read_start(&w[0], at(0, 0), MODEL_BLOCK);
 	read_start(&w[1], at(3, 3), 2 * MODEL_BLOCK);
 	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
@@ -422,6 +434,132 @@ static void a_dead_source_ends_the_stream_and_readers_go_on(void **state)
 	assert_int_equal(result.error, -EIO);
 	assert_true(fake.n_demand >= 1);
 	assert_int_equal(stats().failed_reads, 0);
+}
+
+/* Longer than a few tries would take. */
+static void a_source_that_comes_back_is_gone_on_with(void **state)
+{
+	struct waiting w;
+
+	fake.n_fail = 1000000;
+	start_stream();
+	read_start(&w, at(0, 0), MODEL_BLOCK);
+	read_end(&w);
+	usleep(4500000);
+	assert_int_equal(__atomic_load_n(&ended, __ATOMIC_ACQUIRE), 0);
+	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments + result.local_segments, SEGMENTS);
+}
+
+/* What would have been asked for next is not waited for, either, nor all other fetching. */
+static void readers_wait_for_nothing_while_the_source_is_gone(void **state)
+{
+	struct waiting w[2];
+	const uint64_t start_ns = bs_clock_ns();
+
+	fake.n_fail = 1000000;
+	start_stream();
+	for (int i = 0; i < 1000 && stats().retries < 2; i++)
+		usleep(1000);
+	/* the two ranges that are tried again have eight segments each */
+	read_start(&w[0], at(16, 0), MODEL_BLOCK);
+	read_start(&w[1], at(19, 1), 2 * MODEL_BLOCK);
+	read_end(&w[0]);
+	read_end(&w[1]);
+	assert_true(bs_clock_ns() - start_ns < BS_NS_PER_S);
+	assert_int_equal(__atomic_load_n(&fake.n_demand, __ATOMIC_RELAXED), 2);
+	assert_int_equal(stats().stream_waits, 0);
+	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+static void who_waits_for_what_comes_soon_goes_on_when_all_fails(void **state)
+{
+	struct waiting w;
+	const uint64_t start_ns = bs_clock_ns();
+
+	fake.n_fail = 1000000;
+	fake.hold = 1;
+	start_stream();
+	read_start(&w, at(17, 0), MODEL_BLOCK);
+	assert_int_equal(stats().stream_waits, 1);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	read_end(&w);
+	assert_true(bs_clock_ns() - start_ns < BS_NS_PER_S);
+	__atomic_store_n(&fake.n_fail, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+static void the_next_source_is_asked_when_one_fails(void **state)
+{
+	struct bs_repo *repos[1] = { &other.repo };
+
+	bs_origin_add(pack, repos, 1);
+	fake.n_fail = 1000000;
+	fake.failure = -ENOENT;
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.bytes, stream_bytes);
+	assert_true(other.n_hot > 0);
+}
+
+static uint32_t n_landed(void)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		n += __atomic_load_n(&landed[i], __ATOMIC_RELAXED);
+	return n;
+}
+
+static void ranges_that_hang_hold_up_nobody(void **state)
+{
+	struct waiting w[2];
+	int n_hot;
+
+	/* all that are asked for at first: two of eight segments each */
+	__atomic_store_n(&fake.hang_below, 2 * 8 * SEGMENT_BLOCKS * MODEL_BLOCK, __ATOMIC_RELEASE);
+	start_stream();
+	read_start(&w[0], at(0, 0), MODEL_BLOCK);
+	read_start(&w[1], at(9, 1), 2 * MODEL_BLOCK);
+	usleep(100000);
+	assert_int_equal(__atomic_load_n(&fake.n_demand, __ATOMIC_RELAXED), 0);
+	read_end(&w[0]);
+	read_end(&w[1]);
+	assert_int_equal(fake.n_demand, 2);
+	for (int i = 0; i < 5000 && n_landed() < SEGMENTS - 16; i++)
+		usleep(1000);
+	assert_int_equal(n_landed(), SEGMENTS - 16);
+	assert_int_equal(__atomic_load_n(&ended, __ATOMIC_ACQUIRE), 0);
+	/* they are not asked for twice */
+	n_hot = __atomic_load_n(&fake.n_hot, __ATOMIC_RELAXED);
+	__atomic_store_n(&fake.hang_below, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(n_landed(), SEGMENTS);
+	assert_int_equal(fake.n_hot, n_hot);
+}
+
+static void a_stream_that_is_gone_or_cut_off_ends_soon(void **state)
+{
+	static const int failures[] = { -ENOENT, -EBADMSG };
+	uint64_t start_ns = bs_clock_ns();
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(failures); i++) {
+		fake.n_fail = 1000000;
+		fake.failure = failures[i];
+		start_stream();
+		wait_ended();
+		assert_int_equal(result.error, failures[i]);
+	}
+	assert_true(bs_clock_ns() - start_ns < 10 * BS_NS_PER_S);
+	fake.n_fail = 0;
+	read_and_check(at(2, 1), 2 * MODEL_BLOCK);
 }
 
 static void a_lie_ends_the_stream_and_no_reader_sees_it(void **state)
@@ -496,6 +634,12 @@ int main(void)
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
 		STREAM_TEST(faults_are_tried_again),
 		STREAM_TEST(a_dead_source_ends_the_stream_and_readers_go_on),
+		STREAM_TEST(a_source_that_comes_back_is_gone_on_with),
+		STREAM_TEST(readers_wait_for_nothing_while_the_source_is_gone),
+		STREAM_TEST(who_waits_for_what_comes_soon_goes_on_when_all_fails),
+		STREAM_TEST(the_next_source_is_asked_when_one_fails),
+		STREAM_TEST(ranges_that_hang_hold_up_nobody),
+		STREAM_TEST(a_stream_that_is_gone_or_cut_off_ends_soon),
 		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),
 		STREAM_TEST(many_readers_and_two_streams),
 	};

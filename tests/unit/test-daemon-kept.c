@@ -216,10 +216,124 @@ static void the_names_tell_of_readahead(void **state)
 	end(&s);
 }
 
+static int hot_text(const char *workload)
+{
+	char text[256];
+	int fd = bs_memfd("hot");
+
+	(void)snprintf(text, sizeof(text), DIGEST "\n%s\ndocker://a/b\ndocker://c/d\n", workload);
+	assert_int_equal(bs_pwrite_full(fd, text, strlen(text), 0), 0);
+	return fd;
+}
+
+static unsigned int n_put;
+
+static void put(struct super *s, const char *name, int fd)
+{
+	assert_true(fd >= 0);
+	assert_non_null(bs_str_after(name, HOTS_KEPT));
+	n_put++;
+}
+
+/* The HOT request of an adopted start: all that the one before us knew. */
+static void asked_for(struct super *s, const char *workload)
+{
+	bs_list_for_each(it, &s->pending) {
+		const struct pending *p = bs_list_entry(it, struct pending, all);
+
+		if (!p->open || !bs_streq(bs_msg_text(&p->request, BS_TAG_WORKLOAD, 0), workload))
+			continue;
+		assert_int_equal(p->request.type, BS_MSG_HOT);
+		assert_string_equal(bs_msg_text(&p->request, BS_TAG_DIGEST, 0), DIGEST);
+		assert_string_equal(bs_msg_text(&p->request, BS_TAG_SOURCE, 0), "docker://a/b");
+		assert_string_equal(bs_msg_text(&p->request, BS_TAG_SOURCE, 1), "docker://c/d");
+		return;
+	}
+	fail_msg("nobody asks for workload %s", workload);
+}
+
+static void a_start_whose_pack_comes_is_gone_on_with(void **state)
+{
+	static const struct bs_conf conf = { .start_wait_ns = 1 };
+	struct held_image *i;
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "listen", &keeper);
+	s.conf = &conf;
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
+	mounts_adopt(&s, HOTS_KEPT "2", hot_text("serve"));
+	mounts_adopt(&s, HOTS_KEPT "3", bs_memfd("nothing"));
+	i = mounts_get(&s, DIGEST, false);
+	assert_int_equal(i->n_hots, 2);
+	n_put = 0;
+	hots_keep_all(&s, put);
+	assert_int_equal(n_put, 2);
+	hots_new_worker(&s);
+	asked_for(&s, "train");
+	asked_for(&s, "serve");
+	(void)bs_close(keeper);
+	bs_list_for_each(it, &s.pending)
+		bs_list_entry(it, struct pending, all)->open = false;
+	hots_streaming(&s, DIGEST, "train", false);
+	hots_streaming(&s, DIGEST, "serve", false);
+	assert_int_equal(i->n_hots, 0);
+	end(&s);
+}
+
+/* An image's readers must not go down with it each time. */
+static void a_pack_that_kills_workers_is_left(void **state)
+{
+	static const struct bs_conf conf = { .start_wait_ns = 1 };
+	struct held_image *i;
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "listen", &keeper);
+	s.conf = &conf;
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
+	i = mounts_get(&s, DIGEST, false);
+	for (int n = 0; n < 3; n++) {
+		hots_new_worker(&s);
+		asked_for(&s, "train");
+		bs_list_for_each(it, &s.pending)
+			bs_list_entry(it, struct pending, all)->open = false;
+	}
+	hots_new_worker(&s);
+	assert_int_equal(i->n_hots, 0);
+	(void)bs_close(keeper);
+	end(&s);
+}
+
+static void the_end_of_one_pack_is_not_that_of_another(void **state)
+{
+	struct held_image *i;
+	struct super s;
+	int keeper;
+
+	from_keeper(&s, "listen", &keeper);
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
+	mounts_adopt(&s, HOTS_KEPT "2", hot_text("serve"));
+	i = mounts_get(&s, DIGEST, false);
+	hots_streaming(&s, DIGEST, "train", true);
+	hots_streaming(&s, DIGEST, "serve", true);
+	hots_streaming(&s, DIGEST, "train", false);
+	assert_int_equal(i->n_hots, 1);
+	assert_true(i->streaming);
+	hots_streaming(&s, DIGEST, "serve", false);
+	assert_int_equal(i->n_hots, 0);
+	assert_false(i->streaming);
+	(void)bs_close(keeper);
+	end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_names_tell_of_readahead),
+		cmocka_unit_test(a_start_whose_pack_comes_is_gone_on_with),
+		cmocka_unit_test(a_pack_that_kills_workers_is_left),
+		cmocka_unit_test(the_end_of_one_pack_is_not_that_of_another),
 		cmocka_unit_test(a_connection_without_its_mount_is_none),
 		cmocka_unit_test(nor_a_mount_without_its_connection),
 		cmocka_unit_test(both_are_taken_over_in_any_order),

@@ -39,7 +39,7 @@ static struct bs_recording *open_recording(uint64_t window_ns)
 {
 	struct bs_recording *r = NULL;
 
-	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, window_ns, &r, NULL), 0);
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, window_ns, &r, NULL), 0);
 	return r;
 }
 
@@ -120,6 +120,26 @@ static void what_is_no_recording_is_begun_anew(void **state)
 	}
 }
 
+static void only_one_that_is_there_is_gone_on_with(void **state)
+{
+	struct bs_recording *r;
+
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, BS_NS_PER_S, &r, NULL), 0);
+	bs_recording_note(r, 4096, 4096);
+	bs_recording_free(r);
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, 0, &r, NULL), 0);
+	assert_false(bs_recording_over(r));
+	bs_recording_free(r);
+	/* that of another image, or of another boot, whose clock says nothing now */
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS + 1, 7, 0, &r, NULL), -ENODATA);
+	assert_int_equal(faccessat(dirfd_, "rec", F_OK, 0), -1);
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, BS_NS_PER_S, &r, NULL), 0);
+	bs_recording_free(r);
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 8, 0, &r, NULL), -ENODATA);
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, 0, &r, NULL), -ENODATA);
+	assert_int_equal(faccessat(dirfd_, "rec", F_OK, 0), -1);
+}
+
 static void nothing_is_noted_after_the_end(void **state)
 {
 	bs_auto(recording) struct bs_recording *r = open_recording(50 * BS_NS_PER_MS);
@@ -179,6 +199,7 @@ int main(void)
 		RECORDING_TEST(first_uses_are_kept_in_order),
 		RECORDING_TEST(it_goes_on_after_a_restart),
 		RECORDING_TEST(what_is_no_recording_is_begun_anew),
+		RECORDING_TEST(only_one_that_is_there_is_gone_on_with),
 		RECORDING_TEST(nothing_is_noted_after_the_end),
 		RECORDING_TEST(many_threads_note_each_block_once),
 	};

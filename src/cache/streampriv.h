@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* What stream.c (what is asked for, and when) and streamwait.c (who waits for it) share. */
+#ifndef BS_CACHE_STREAMPRIV_H
+#define BS_CACHE_STREAMPRIV_H
+
+#include "cache/fillpriv.h"
+#include "cache/stream.h"
+
+#define STREAM_SOON 4u /* segments behind those asked for that are worth waiting for */
+
+/* LATE: it still comes, but a source failed over it or hangs: nobody waits for that. */
+enum segment_state { SEGMENT_WAITING, SEGMENT_ASKED, SEGMENT_LATE, SEGMENT_LANDED, SEGMENT_LOST };
+
+/* Where an extent's blocks come; sorted by block. */
+struct place {
+	uint32_t block, n_blocks;
+	uint32_t segment;
+};
+
+struct stream {
+	struct bs_list all; /* of fill.streams; guarded by fill.lock, as all that follows */
+	struct bs_fill *fill;
+	struct bs_stream_options o;
+	uint8_t *states;
+	struct place *places;
+	uint32_t n_places;
+	uint32_t next;	       /* segment to ask for */
+	struct bs_list ranges; /* struct stream_range that run */
+	unsigned int running;  /* ranges */
+	unsigned int late;     /* of them: nobody waits for those, nor for their end */
+	unsigned int doubtful; /* of them: late, or failed so far */
+	unsigned int steppers; /* threads in go_on(), or on their way there */
+	unsigned int parallel;
+	uint64_t moved_ns;  /* when something last came */
+	uint64_t answer_ns; /* the longest that a source took to answer */
+	bool looking;	    /* look() will be called */
+	bool over;	    /* and has nothing to do but to free it */
+	struct job look;
+	uint64_t rate; /* bytes/s that were seen with so many; 0: not yet */
+	uint64_t sample_ns, sample_bytes;
+	struct bs_stream_result result;
+};
+
+/* Neighbouring segments asked for at once. Owned by whoever runs it, as a fetch is. */
+struct stream_range {
+	struct bs_range range;
+	struct job job;
+	struct stream *stream;
+	struct bs_list in_stream; /* of stream.ranges */
+	uint32_t first, n;	  /* segments; first moves on while they are unpacked */
+	uint64_t off;		  /* of the first one when it was asked for */
+	size_t source;
+	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
+	/* guarded by fill.lock */
+	bool asked; /* a source has it */
+	bool late, doubtful;
+	size_t seen;	    /* bytes, when it was last looked at */
+	uint64_t moved_ns;  /* when it was asked, or more than that came */
+	uint64_t failed_ns; /* when a source last did */
+};
+
+static inline struct bs_stream_segment bs_stream_segment_of(const struct stream *st, uint32_t i)
+{
+	struct bs_stream_segment s;
+
+	st->o.ops->segment(st->o.cookie, i, &s);
+	return s;
+}
+
+/* Whether something of it comes, or is just going to. Lock held. */
+bool bs_stream_moves(const struct stream *st);
+/* Fills places. */
+int bs_stream_list_places(struct stream *st);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+#include "config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "cache/streampriv.h"
+
+static int by_block(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	return x->block < y->block ? -1 : x->block > y->block;
+}
+
+static const struct place *place_of(const struct stream *st, uint64_t block)
+{
+	uint32_t low = 0, high = st->n_places;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		const struct place *p = &st->places[mid];
+
+		if (block < p->block)
+			high = mid;
+		else if (block >= (uint64_t)p->block + p->n_blocks)
+			low = mid + 1;
+		else
+			return p;
+	}
+	return NULL;
+}
+
+bool bs_stream_moves(const struct stream *st)
+{
+	return st->doubtful == 0 || st->doubtful < st->running;
+}
+
+static bool is_coming(const struct stream *st, uint64_t block)
+{
+	const struct place *p = place_of(st, block);
+
+	if (!p)
+		return false;
+	return st->states[p->segment] == SEGMENT_ASKED ||
+	       (st->states[p->segment] == SEGMENT_WAITING && p->segment < st->next + STREAM_SOON &&
+		bs_stream_moves(st));
+}
+
+/* Whether the stream brings all that is missing of the blocks first to last, and something is. */
+static bool brings(const struct stream *st, uint64_t first, uint64_t last)
+{
+	bool some = false;
+
+	for (uint64_t at = first; at <= last; at++) {
+		if (bs_blob_has_range(st->o.blob, at * BS_BLOCK_BYTES, BS_BLOCK_BYTES))
+			continue;
+		if (!is_coming(st, at))
+			return false;
+		some = true;
+	}
+	return some;
+}
+
+bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len)
+{
+	bs_list_for_each(it, &f->streams) {
+		const struct stream *st = bs_list_entry(it, struct stream, all);
+
+		if (st->o.blob == b &&
+		    brings(st, off / BS_BLOCK_BYTES, (off + len - 1) / BS_BLOCK_BYTES))
+			return true;
+	}
+	return false;
+}
+
+bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b)
+{
+	bs_list_for_each(it, &f->streams) {
+		const struct stream *st = bs_list_entry(it, struct stream, all);
+
+		if (st->o.blob == b && bs_stream_moves(st))
+			return true;
+	}
+	return false;
+}
+
+int bs_stream_list_places(struct stream *st)
+{
+	size_t cap = 0;
+
+	for (uint32_t i = 0; i < st->o.n_segments; i++) {
+		struct bs_stream_segment s = bs_stream_segment_of(st, i);
+
+		if (bs_grow(&st->places, &cap, (size_t)st->n_places + s.n_extents,
+			    sizeof(*st->places)) < 0)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < s.n_extents; k++)
+			st->places[st->n_places++] = (struct place){ s.extents[k].block,
+								     s.extents[k].n_blocks, i };
+	}
+	qsort(st->places, st->n_places, sizeof(*st->places), by_block);
+	return 0;
+}
