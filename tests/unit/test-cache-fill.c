@@ -626,6 +626,25 @@ static void what_lies_around_a_read_is_fetched_too(void **state)
 	assert_int_equal(stats().failed_reads, 0);
 }
 
+/* Of a blob that a pack told of: a single miss brings its own unit, a second one behind it more. */
+static void only_who_reads_on_is_read_ahead_for_after_a_pack(void **state)
+{
+	const uint32_t unit = 100;
+	uint8_t block[4096];
+
+	model_content(0, block, sizeof(block));
+	assert_int_equal(bs_blob_store_blocks(blob, 0, 1, block), 0);
+	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
+	usleep(50000);
+	assert_int_equal(stats().fetched_units, 1);
+	assert_int_equal(read_and_check(model.units[unit + 1].blob_off, 1), 0);
+	for (int i = 0; i < 5000 && stats().fetched_units < 3; i++)
+		usleep(1000);
+	assert_true(stats().fetched_units >= 3);
+	assert_true(bs_blob_has(blob, unit + 2));
+	assert_false(bs_blob_has(blob, unit - 1));
+}
+
 static void ahead_of_readers_faults_do_no_harm(void **state)
 {
 	fakes[0].fail = -EBADMSG;
@@ -678,6 +697,8 @@ int main(void)
 		CASE(equal_units_are_copied_not_fetched),
 		CASE(the_window_is_what_a_round_trip_carries),
 		cmocka_unit_test_setup_teardown(what_lies_around_a_read_is_fetched_too,
+						set_up_ahead, tear_down),
+		cmocka_unit_test_setup_teardown(only_who_reads_on_is_read_ahead_for_after_a_pack,
 						set_up_ahead, tear_down),
 		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
 						tear_down),
