@@ -10,7 +10,8 @@
  *   tree        compressed, as it came, for unpacking
  *   meta-1.erofs  written here from the tree; its name changes with our writer
  *   sources     where the data was last said to be, one a line
- * An entry is prepared when all are there; the metadata is published last.
+ * An entry is prepared when all are there; the metadata is published last. With manifest and
+ * table it is loaded, for streams only: their blocks can be proven and kept.
  *
  * A node id of the FUSE filesystem is made from the image's digest, so that it means the
  * same to every worker that will ever serve the mount.

@@ -2,5 +2,5 @@
 check_PROGRAMS += %D%/frames
 tests_bench_frames_SOURCES = %D%/frames.c
 tests_bench_frames_LDADD = $(IMAGE_LIBS)
-EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/memory %D%/pairs.py %D%/reads.py %D%/shim \
-	%D%/tree %D%/warmer
+EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/images.bash %D%/memory %D%/pairs.py %D%/reads.py \
+	%D%/shim %D%/tree %D%/warmer
