@@ -31,6 +31,8 @@ static void go_on(struct stream *st);
 /* --- ranges ------------------------------------------------------------------------------------- */
 
 static void drop_range(struct stream_range *r);
+static void skip_range(struct stream_range *r);
+static bool are_local(const struct stream_range *r);
 
 static bool has_failed(struct stream *st)
 {
@@ -137,6 +139,8 @@ static void submit_job(struct job *j, struct unpacker *un)
 	j->run = range_ended;
 	if (has_failed(r->stream)) /* meanwhile, over another range */
 		drop_range(r);
+	else if (are_local(r)) /* others were quicker */
+		skip_range(r);
 	else
 		submit(r);
 }
@@ -212,6 +216,15 @@ static uint64_t range_bytes(const struct stream *st)
 	bytes = BS_MIN(bytes, (uint64_t)RANGES_MAX / st->parallel);
 	bytes = BS_MIN(bytes, left / 2 / st->parallel);
 	return BS_MAX(bytes, (uint64_t)RANGE_MIN);
+}
+
+static bool are_local(const struct stream_range *r)
+{
+	for (uint32_t i = 0; i < r->n; i++) {
+		if (!is_local(r->stream, r->first + i))
+			return false;
+	}
+	return true;
 }
 
 /* The next range to ask for, up to a segment that is there. Lock held. */
@@ -467,6 +480,21 @@ static void drop_range(struct stream_range *r)
 {
 	while (r->n > 0)
 		pass_segment(r, SEGMENT_LOST);
+	end_range(r);
+}
+
+/* All of it has come from elsewhere. */
+static void skip_range(struct stream_range *r)
+{
+	struct stream *st = r->stream;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->result.local_segments += r->n;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	for (; r->n > 0; r->first++, r->n--) {
+		settle(st, r->first, SEGMENT_LANDED);
+		tell_landed(st, r->first);
+	}
 	end_range(r);
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,8 +113,15 @@ bool bs_recording_over(struct bs_recording *r)
 	       bs_clock_ns() - r->start_ns > r->window_ns;
 }
 
+/* In the file too: whoever goes on with it must not wait. */
 void bs_recording_stop(struct bs_recording *r)
 {
+	const uint64_t window_ms = htole64(elapsed_ms(r));
+
+	if (bs_recording_over(r))
+		return;
+	(void)bs_pwrite_full(r->fd, &window_ms, sizeof(window_ms),
+			     offsetof(struct disk_head, window_ms));
 	atomic_store_explicit(&r->stopped, true, memory_order_relaxed);
 }
 

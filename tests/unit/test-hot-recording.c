@@ -129,6 +129,12 @@ static void only_one_that_is_there_is_gone_on_with(void **state)
 	bs_recording_free(r);
 	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, 0, &r, NULL), 0);
 	assert_false(bs_recording_over(r));
+	bs_recording_stop(r);
+	bs_recording_free(r);
+	/* also for the next one it is over */
+	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS, 7, 0, &r, NULL), 0);
+	usleep(2000);
+	assert_true(bs_recording_over(r));
 	bs_recording_free(r);
 	/* that of another image, or of another boot, whose clock says nothing now */
 	assert_int_equal(bs_recording_open(dirfd_, "rec", BLOCKS + 1, 7, 0, &r, NULL), -ENODATA);
