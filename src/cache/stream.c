@@ -12,12 +12,6 @@
 #include "cache/streampriv.h"
 
 #define PARALLEL_FIRST 2u
-#define RANGE_FIRST (256u << 10)
-#define RANGE_MIN (128u << 10)
-#define RANGE_MAX (4u << 20)
-#define RANGES_MAX (16u << 20)	       /* all together */
-#define WINDOW_NS (240 * BS_NS_PER_MS) /* what they should take */
-#define SAMPLE_NS (120 * BS_NS_PER_MS)
 #define WAIT_NS (180 * BS_NS_PER_S) /* without a byte, then it is given up */
 #define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
 #define LOOK_NS (250 * BS_NS_PER_MS)
@@ -67,13 +61,11 @@ static bool has_first(const struct stream_range *r)
 	       s.off - r->off + s.len <= __atomic_load_n(&r->range.got, __ATOMIC_ACQUIRE);
 }
 
-static void learn(struct stream *st, uint64_t bytes);
-
 /* More of it than the job knows has come, or less: then it was begun anew. Lock held. */
 static void count(struct stream_range *r, size_t got)
 {
 	if (got > r->counted)
-		learn(r->stream, got - r->counted);
+		bs_stream_learn(r->stream, got - r->counted);
 	r->counted = got;
 }
 
@@ -201,23 +193,6 @@ static bool is_local(const struct stream *st, uint32_t i)
 	return true;
 }
 
-/*
- * As long as the link is kept busy and what all bring is not too far from the order in which
- * it is needed; towards the end ever smaller, so that they do not all end at once.
- */
-static uint64_t range_bytes(const struct stream *st)
-{
-	const struct bs_stream_segment z = bs_stream_segment_of(st, st->o.n_segments - 1);
-	const uint64_t left = z.off + z.len - bs_stream_segment_of(st, st->next).off;
-	uint64_t bytes = st->rate ? st->rate / (BS_NS_PER_S / WINDOW_NS) / st->parallel
-				  : RANGE_FIRST;
-
-	bytes = BS_MIN(bytes, (uint64_t)RANGE_MAX);
-	bytes = BS_MIN(bytes, (uint64_t)RANGES_MAX / st->parallel);
-	bytes = BS_MIN(bytes, left / 2 / st->parallel);
-	return BS_MAX(bytes, (uint64_t)RANGE_MIN);
-}
-
 static bool are_local(const struct stream_range *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -230,7 +205,7 @@ static bool are_local(const struct stream_range *r)
 /* The next range to ask for, up to a segment that is there. Lock held. */
 static struct stream_range *next_range(struct stream *st)
 {
-	const uint64_t max = range_bytes(st);
+	const uint64_t max = bs_stream_range_bytes(st);
 	struct stream_range *r;
 	uint64_t bytes = 0;
 	uint32_t n = 0;
@@ -370,34 +345,6 @@ static int store(struct stream *st, uint32_t i, const uint8_t *blocks)
 			COUNT(st->fill, streamed_blocks, s.extents[k].n_blocks);
 	}
 	return BS_MIN(r, 0);
-}
-
-/*
- * As long as more ranges at once make the whole faster, there may be twice as many; when
- * they do not, it goes back to as many as were as fast. Each is a request that costs its
- * server time. Lock held.
- */
-static void learn(struct stream *st, uint64_t bytes)
-{
-	uint64_t now = bs_clock_ns(), rate;
-	bool faster;
-
-	st->sample_bytes += bytes;
-	if (st->sample_bytes <
-	    BS_MAX(st->rate / (BS_NS_PER_S / SAMPLE_NS), (uint64_t)RANGE_FIRST * st->parallel))
-		return;
-	rate = st->sample_bytes * BS_NS_PER_S / BS_MAX(now - st->sample_ns, UINT64_C(1));
-	faster = rate > st->rate + st->rate / 10;
-	if (st->warm && faster) {
-		st->rate = rate;
-		st->enough = st->parallel;
-		st->parallel = BS_MIN(st->parallel * 2, st->o.parallel_max);
-	} else if (st->warm) {
-		st->parallel = st->enough;
-	}
-	st->warm = true;
-	st->sample_ns = now;
-	st->sample_bytes = 0;
 }
 
 static void tell_landed(struct stream *st, uint32_t i)

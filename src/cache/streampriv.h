@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* What stream.c (what is asked for, and when) and streamwait.c (who waits for it) share. */
+/*
+ * What stream.c (what is asked for, and when), streampace.c (how much) and streamwait.c (who
+ * waits for it) share.
+ */
 #ifndef BS_CACHE_STREAMPRIV_H
 #define BS_CACHE_STREAMPRIV_H
 
@@ -78,6 +81,10 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 
 /* Whether something of it comes, or is just going to. Lock held. */
 bool bs_stream_moves(const struct stream *st);
+/* Of the next range. Lock held. */
+uint64_t bs_stream_range_bytes(const struct stream *st);
+/* So many have come. Lock held. */
+void bs_stream_learn(struct stream *st, uint64_t bytes);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 
