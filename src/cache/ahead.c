@@ -9,6 +9,9 @@
  * programs and libraries are mapped and touched backwards too. When a few such ranges
  * are on their way, or all that is near is there, nothing happens.
  *
+ * Of a blob that a stream brought blocks of, what is needed is known better than that: then
+ * only who reads on, the unit before it being there as a whole, is given what follows.
+ *
  * Who reads on and on in sequence, a scan, will want more than that, and knows no way
  * back: ahead of it as much is asked for as it has gone through, in large ranges side by
  * side, since one connection seldom carries what the link does.
@@ -105,6 +108,17 @@ static void fetch_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
 		bs_fill_submit(fe);
 }
 
+/* Whether a read at the unit, in the direction of step, continues others. */
+static bool reads_on(struct bs_blob *b, uint32_t unit, int step)
+{
+	int64_t before = (int64_t)unit - step;
+
+	if (!bs_blob_has_blocks(b))
+		return true; /* nothing is known: it is assumed */
+	return before >= 0 && before < bs_blob_geometry(b)->n_units &&
+	       bs_blob_has(b, (uint32_t)before);
+}
+
 static void fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
 			 uint32_t last)
 {
@@ -112,8 +126,10 @@ static void fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin 
 
 	if (atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
 		return;
-	fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
-	fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
+	if (reads_on(b, first, 1))
+		fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
+	if (reads_on(b, last, -1))
+		fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
 }
 
 /* --- ahead of who reads in sequence ----------------------------------------------------------- */

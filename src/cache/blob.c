@@ -387,6 +387,11 @@ bool bs_blob_has_range(struct bs_blob *b, uint64_t off, uint64_t len)
 	return for_pieces(b, off, len, has_piece);
 }
 
+bool bs_blob_has_blocks(struct bs_blob *b)
+{
+	return atomic_load_explicit(&b->blocks.bits, memory_order_relaxed) != NULL;
+}
+
 static bool forget_piece(struct bs_blob *b, uint32_t i, uint64_t off, uint64_t len)
 {
 	forget(b, i);

@@ -98,6 +98,8 @@ int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
  * came alone. Cheap; never blocks.
  */
 bool bs_blob_has_range(struct bs_blob *b, uint64_t off, uint64_t len);
+/* Whether any block ever came alone. */
+bool bs_blob_has_blocks(struct bs_blob *b);
 
 /*
  * Reads a range within the blob: 0; -ENODATA: not all of it is there. What should be

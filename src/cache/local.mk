@@ -9,6 +9,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/fillread.c \
 	%D%/origin.c %D%/origin.h \
 	%D%/stream.c %D%/stream.h \
+	%D%/streampace.c \
 	%D%/streampriv.h \
 	%D%/streamwait.c
 CACHE_LIBS = src/cache/libcache.a $(NET_LIBS)

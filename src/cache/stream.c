@@ -12,17 +12,14 @@
 #include "cache/streampriv.h"
 
 #define PARALLEL_FIRST 2u
-#define RANGE_FIRST (256u << 10)
-#define RANGE_MIN (128u << 10)
-#define RANGE_MAX (1u << 20)
-#define WINDOW_NS (120 * BS_NS_PER_MS) /* what all ranges together should take */
-#define WAIT_NS (180 * BS_NS_PER_S)    /* without a byte, then it is given up */
+#define WAIT_NS (180 * BS_NS_PER_S) /* without a byte, then it is given up */
 #define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
 #define LOOK_NS (250 * BS_NS_PER_MS)
 #define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
 #define LATE_MAX 8u	    /* ranges that are late, beside those that may run */
 
 static void range_ended(struct job *j, struct unpacker *un);
+static void unpack_early(struct job *j, struct unpacker *un);
 static void go_on(struct stream *st);
 
 /* --- ranges ------------------------------------------------------------------------------------- */
@@ -44,8 +41,60 @@ static bool has_failed(struct stream *st)
 static void range_done(struct bs_range *rg)
 {
 	struct stream_range *r = rg->cookie;
+	struct bs_fill *f = r->stream->fill;
+	bool early;
 
-	bs_fill_enqueue(r->stream->fill, BS_LANE_HOT, &r->job);
+	(void)pthread_mutex_lock(&f->lock);
+	r->ended = true;
+	early = r->early;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (!early) /* else it will see that */
+		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
+}
+
+/* Whether the first segment is there and not the last one. Lock held. */
+static bool has_first(const struct stream_range *r)
+{
+	struct bs_stream_segment s = bs_stream_segment_of(r->stream, r->first);
+
+	return r->n > 1 && !r->in_doubt &&
+	       s.off - r->off + s.len <= __atomic_load_n(&r->range.got, __ATOMIC_ACQUIRE);
+}
+
+/* More of it than the job knows has come, or less: then it was begun anew. Lock held. */
+static void count(struct stream_range *r, size_t got)
+{
+	if (got > r->counted)
+		bs_stream_learn(r->stream, got - r->counted);
+	r->counted = got;
+}
+
+static void range_moved(struct bs_range *rg)
+{
+	struct stream_range *r = rg->cookie;
+	struct bs_fill *f = r->stream->fill;
+	bool early;
+
+	(void)pthread_mutex_lock(&f->lock);
+	count(r, rg->got);
+	early = !r->early && has_first(r);
+	if (early) {
+		r->early = true;
+		r->job.run = unpack_early;
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+	if (early)
+		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
+}
+
+/* What is unpacked already is not asked for again. Lock held. */
+static void shorten(struct stream_range *r)
+{
+	uint64_t off = bs_stream_segment_of(r->stream, r->first).off;
+
+	r->stream->result.bytes += off - r->off;
+	r->range.len -= off - r->off;
+	r->range.off = r->off = off;
 }
 
 static void submit(struct stream_range *r)
@@ -56,7 +105,10 @@ static void submit(struct stream_range *r)
 
 	__atomic_store_n(&r->range.got, 0, __ATOMIC_RELAXED);
 	(void)pthread_mutex_lock(&f->lock);
+	shorten(r);
 	r->asked = true;
+	r->ended = r->in_doubt = false;
+	r->counted = 0;
 	r->seen = 0;
 	r->moved_ns = bs_clock_ns();
 	(void)pthread_mutex_unlock(&f->lock);
@@ -123,6 +175,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				      .len = z.off + z.len - a.off,
 				      .lane = BS_LANE_HOT,
 				      .done = range_done,
+				      .progress = range_moved,
 				      .cookie = r };
 	r->range.buf = malloc(r->range.len);
 	return r->range.buf ? r : range_free(r);
@@ -140,15 +193,6 @@ static bool is_local(const struct stream *st, uint32_t i)
 	return true;
 }
 
-static uint64_t range_bytes(const struct stream *st)
-{
-	uint64_t bytes = st->rate ? st->rate / (BS_NS_PER_S / WINDOW_NS) / st->parallel
-				  : RANGE_FIRST;
-
-	bytes = BS_MAX(bytes, (uint64_t)RANGE_MIN);
-	return BS_MIN(bytes, (uint64_t)RANGE_MAX);
-}
-
 static bool are_local(const struct stream_range *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -161,7 +205,7 @@ static bool are_local(const struct stream_range *r)
 /* The next range to ask for, up to a segment that is there. Lock held. */
 static struct stream_range *next_range(struct stream *st)
 {
-	const uint64_t max = range_bytes(st);
+	const uint64_t max = bs_stream_range_bytes(st);
 	struct stream_range *r;
 	uint64_t bytes = 0;
 	uint32_t n = 0;
@@ -303,61 +347,86 @@ static int store(struct stream *st, uint32_t i, const uint8_t *blocks)
 	return BS_MIN(r, 0);
 }
 
-/* As long as more ranges at once make the whole faster, there may be twice as many. Lock held. */
-static void learn(struct stream *st, uint64_t bytes)
-{
-	uint64_t now = bs_clock_ns(), rate;
-
-	st->sample_bytes += bytes;
-	if (st->sample_bytes < st->parallel * range_bytes(st))
-		return;
-	rate = st->sample_bytes * BS_NS_PER_S / BS_MAX(now - st->sample_ns, UINT64_C(1));
-	if (rate > st->rate + st->rate / 10) {
-		st->rate = rate;
-		st->parallel = BS_MIN(st->parallel * 2, st->o.parallel_max);
-	}
-	st->sample_ns = now;
-	st->sample_bytes = 0;
-}
-
 static void tell_landed(struct stream *st, uint32_t i)
 {
 	if (st->o.ops->landed)
 		st->o.ops->landed(st->o.cookie, i);
 }
 
-/* The first segment of the range; false: the stream is not to be believed, or cannot be kept. */
-static bool unpack_segment(struct stream_range *r, struct unpacker *un)
+/* The first segment of the range: proven and stored, or what is wrong. */
+static int take_segment(struct stream_range *r, struct unpacker *un)
 {
 	struct stream *st = r->stream;
 	struct bs_stream_segment s = bs_stream_segment_of(st, r->first);
-	int error = 0;
 
 	if (!un->segment)
 		un->segment = malloc(BS_STREAM_SEGMENT_BYTES_MAX);
 	if (!un->segment)
-		error = -ENOMEM;
-	else if (st->o.ops->decode(st->o.cookie, un->scratch, r->first,
-				   (const char *)r->range.buf + (s.off - r->off), un->segment) < 0)
-		error = -EBADMSG;
-	else
-		error = store(st, r->first, un->segment);
+		return -ENOMEM;
+	if (st->o.ops->decode(st->o.cookie, un->scratch, r->first,
+			      (const char *)r->range.buf + (s.off - r->range.off), un->segment) < 0)
+		return -EBADMSG;
+	return store(st, r->first, un->segment);
+}
+
+/* The first segment is there now, or lost. */
+static void pass_segment(struct stream_range *r, enum segment_state state)
+{
+	struct stream *st = r->stream;
+	const uint32_t i = r->first;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	r->first++;
+	r->n--;
+	st->result.segments += state == SEGMENT_LANDED;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	settle(st, i, state);
+	if (state == SEGMENT_LANDED)
+		tell_landed(st, i);
+}
+
+/* The first segment; false: the stream is not to be believed, or cannot be kept. */
+static bool unpack_segment(struct stream_range *r, struct unpacker *un)
+{
+	struct stream *st = r->stream;
+	int error = take_segment(r, un);
+
 	if (error == -EBADMSG)
 		COUNT(st->fill, bad_segments, 1);
 	if (error)
 		stop_asking(st, error);
-	settle(st, r->first, error ? SEGMENT_LOST : SEGMENT_LANDED);
-	if (!error)
-		tell_landed(st, r->first);
-	r->first++;
-	r->n--;
+	pass_segment(r, error ? SEGMENT_LOST : SEGMENT_LANDED);
 	return !error;
+}
+
+/*
+ * The first segment, of a range that still comes. When something is wrong with it, it is
+ * looked at again at the end: it may have been written anew just now.
+ */
+static void unpack_early(struct job *j, struct unpacker *un)
+{
+	struct stream_range *r = BS_CONTAINER_OF(j, struct stream_range, job);
+	struct bs_fill *f = r->stream->fill;
+	int error = take_segment(r, un);
+	bool again;
+
+	if (!error)
+		pass_segment(r, SEGMENT_LANDED);
+	(void)pthread_mutex_lock(&f->lock);
+	r->in_doubt |= error != 0;
+	again = r->ended || has_first(r);
+	r->early = again && !r->ended;
+	if (!r->early)
+		j->run = range_ended;
+	(void)pthread_mutex_unlock(&f->lock);
+	if (again) /* else it is not ours any more */
+		bs_fill_enqueue(f, BS_LANE_HOT, j);
 }
 
 static void drop_range(struct stream_range *r)
 {
-	for (; r->n > 0; r->first++, r->n--)
-		settle(r->stream, r->first, SEGMENT_LOST);
+	while (r->n > 0)
+		pass_segment(r, SEGMENT_LOST);
 	end_range(r);
 }
 
@@ -449,7 +518,7 @@ static void range_ended(struct job *j, struct unpacker *un)
 		try_again(r);
 		return;
 	}
-	if (bs_stream_segment_of(st, r->first).off == r->off) { /* it has just come */
+	if (r->asked) { /* it has just come */
 		(void)pthread_mutex_lock(&st->fill->lock);
 		r->asked = false;
 		r->failed_ns = 0;
@@ -460,8 +529,7 @@ static void range_ended(struct job *j, struct unpacker *un)
 			st->answer_ns = BS_MAX(st->answer_ns,
 					       r->range.answered_ns - r->range.started_ns);
 		st->result.bytes += r->range.len;
-		st->result.segments += r->n;
-		learn(st, r->range.len);
+		count(r, r->range.len);
 		(void)pthread_mutex_unlock(&st->fill->lock);
 		COUNT(st->fill, streamed_bytes, r->range.len);
 	}
@@ -664,7 +732,7 @@ int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 	st->o.origin = bs_origin_ref(o->origin);
 	if (!st->o.wait_ns)
 		st->o.wait_ns = WAIT_NS;
-	st->parallel = BS_MIN(PARALLEL_FIRST, o->parallel_max);
+	st->parallel = st->enough = BS_MIN(PARALLEL_FIRST, o->parallel_max);
 	bs_list_init(&st->ranges);
 	bs_list_init(&st->look.queued);
 	st->look.run = look_job;

@@ -20,7 +20,9 @@
  * and so does a range that all sources have wrong, or not at all, three times over.
  *
  * How many ranges are on their way, and how large they are, follows what the link gives:
- * one more as long as each more makes it faster.
+ * twice as many as long as that makes it faster, and back to as many as were as fast. Few
+ * and large ones cost the server least; each segment is unpacked when its last byte is there,
+ * and towards the end ranges become small, so that nothing needed waits for what is not yet.
  */
 #ifndef BS_CACHE_STREAM_H
 #define BS_CACHE_STREAM_H

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* What stream.c (what is asked for, and when) and streamwait.c (who waits for it) share. */
+/*
+ * What stream.c (what is asked for, and when), streampace.c (how much) and streamwait.c (who
+ * waits for it) share.
+ */
 #ifndef BS_CACHE_STREAMPRIV_H
 #define BS_CACHE_STREAMPRIV_H
 
@@ -25,35 +28,43 @@ struct stream {
 	uint8_t *states;
 	struct place *places;
 	uint32_t n_places;
-	uint32_t next;	       /* segment to ask for */
-	struct bs_list ranges; /* struct stream_range that run */
-	unsigned int running;  /* ranges */
-	unsigned int late;     /* of them: nobody waits for those, nor for their end */
-	unsigned int doubtful; /* of them: late, or failed so far */
-	unsigned int steppers; /* threads in go_on(), or on their way there */
-	unsigned int parallel;
-	uint64_t moved_ns;  /* when something last came */
-	uint64_t answer_ns; /* the longest that a source took to answer */
-	bool looking;	    /* look() will be called */
-	bool over;	    /* and has nothing to do but to free it */
+	uint32_t next;		       /* segment to ask for */
+	struct bs_list ranges;	       /* struct stream_range that run */
+	unsigned int running;	       /* ranges */
+	unsigned int late;	       /* of them: nobody waits for those, nor for their end */
+	unsigned int doubtful;	       /* of them: late, or failed so far */
+	unsigned int steppers;	       /* threads in go_on(), or on their way there */
+	unsigned int parallel, enough; /* enough: rate was seen with so many; more do not help */
+	uint64_t moved_ns;	       /* when something last came */
+	uint64_t answer_ns;	       /* the longest that a source took to answer */
+	bool looking;		       /* look() will be called */
+	bool over;		       /* and has nothing to do but to free it */
 	struct job look;
-	uint64_t rate; /* bytes/s that were seen with so many; 0: not yet */
+	uint64_t rate; /* bytes/s; 0: not yet */
+	bool warm;     /* connections are made: what comes now counts */
 	uint64_t sample_ns, sample_bytes;
 	struct bs_stream_result result;
 };
 
-/* Neighbouring segments asked for at once. Owned by whoever runs it, as a fetch is. */
+/*
+ * Neighbouring segments asked for at once. Owned by whoever runs it, as a fetch is; while
+ * it comes, its job unpacks all segments but the last one as soon as they are there.
+ */
 struct stream_range {
 	struct bs_range range;
 	struct job job;
 	struct stream *stream;
 	struct bs_list in_stream; /* of stream.ranges */
-	uint32_t first, n;	  /* segments; first moves on while they are unpacked */
+	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
 	size_t source;
 	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
 	/* guarded by fill.lock */
-	bool asked; /* a source has it */
+	bool asked;	/* a source has it */
+	bool early;	/* the job is queued, or runs, to unpack what has come so far */
+	bool ended;	/* the source is done; the early job goes on with the rest */
+	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
+	size_t counted; /* bytes that learn() knows of */
 	bool late, doubtful;
 	size_t seen;	    /* bytes, when it was last looked at */
 	uint64_t moved_ns;  /* when it was asked, or more than that came */
@@ -70,6 +81,10 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 
 /* Whether something of it comes, or is just going to. Lock held. */
 bool bs_stream_moves(const struct stream *st);
+/* Of the next range. Lock held. */
+uint64_t bs_stream_range_bytes(const struct stream *st);
+/* So many have come. Lock held. */
+void bs_stream_learn(struct stream *st, uint64_t bytes);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

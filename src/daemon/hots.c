@@ -53,7 +53,6 @@ struct hot {
 	struct waiter *waiter; /* NULL: it is gone, or has its mount */
 	uint64_t until_ns;     /* that it waits; 0: while there is no mount, too */
 	bool streams;	       /* a pack comes, or came to a worker that died */
-	bool comes;	       /* the worker says that it has begun */
 	unsigned int workers;  /* that died while it came */
 	int kept;	       /* its text, -EBADF */
 	char kept_name[sizeof(HOTS_KEPT) + BS_DIGEST_TEXT_LEN];
@@ -86,6 +85,8 @@ void hots_readahead(struct super *s, struct held_image *i)
 {
 	uint32_t kib = i->complete ? BS_BDI_WHOLE_KIB : BS_BDI_READAHEAD_KIB;
 
+	if (i->warmer) /* it ends when it has read what came */
+		kib = 0;
 	bs_list_for_each(it, &s->hots) {
 		const struct hot *h = bs_list_entry(it, struct hot, all);
 
@@ -178,9 +179,15 @@ static void begin_recorded(struct super *s, const struct hot *h, const char *bdi
 
 /* --- the warmer ------------------------------------------------------------------------------ */
 
+static void tend_warmer(struct super *s, struct held_image *i);
+
 static void warmer_ended(struct super *s, struct child *c, struct bs_msg *m)
 {
-	((struct held_image *)c->cookie)->warmer = NULL;
+	struct held_image *i = c->cookie;
+
+	i->warmer = NULL;
+	hots_readahead(s, i);
+	tend_warmer(s, i);
 }
 
 /* The worker is told where it listens, and which process it is: its reads are not the start's. */
@@ -201,6 +208,7 @@ static void start_warmer(struct super *s, struct held_image *i)
 	struct bs_error err = BS_ERROR_INIT;
 	int pair[2], fds[2];
 
+	i->to_warm = false;
 	if (mnt < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	ours = pair[0];
@@ -218,7 +226,7 @@ static void start_warmer(struct super *s, struct held_image *i)
 
 static void tend_warmer(struct super *s, struct held_image *i)
 {
-	if (i->streaming && i->mnt >= 0 && i->lazy && !i->warmer)
+	if (i->to_warm && i->mnt >= 0 && i->lazy && !i->warmer)
 		start_warmer(s, i);
 }
 
@@ -241,22 +249,18 @@ void hots_streaming(struct super *s, const char *digest, const char *workload, b
 
 	if (!i)
 		return;
-	i->streaming = on;
+	if (on) { /* it may be off again before there is a mount: all was there */
+		i->to_warm = true;
+		tend_warmer(s, i);
+		return;
+	}
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		if (h->image != i)
-			continue;
-		if (!bs_streq(bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0), workload)) {
-			i->streaming |= h->comes; /* another pack of the image */
-			continue;
-		}
-		h->comes = on;
-		if (!on && h->streams && !h->ask.open)
+		if (h->image == i && h->streams && !h->ask.open &&
+		    bs_streq(bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0), workload))
 			hot_free(s, h);
 	}
-	if (on)
-		tend_warmer(s, i);
 }
 
 /* --- asking -------------------------------------------------------------------------------------- */
@@ -439,11 +443,10 @@ void hots_adopt(struct super *s, const char *name, int fd)
 void hots_new_worker(struct super *s)
 {
 	bs_list_for_each(it, &s->images)
-		bs_list_entry(it, struct held_image, all)->streaming = false;
+		bs_list_entry(it, struct held_image, all)->to_warm = false;
 	bs_list_for_each(it, &s->hots) {
 		struct hot *h = bs_list_entry(it, struct hot, all);
 
-		h->comes = false;
 		if (!h->streams || h->ask.open)
 			continue;
 		if (++h->workers < WORKERS_MAX) {

@@ -68,7 +68,7 @@ struct held_image {
 	uint64_t used_ns;
 	unsigned int leases;
 	unsigned int n_hots;	   /* struct hot that point here */
-	bool streaming;		   /* a hot pack comes */
+	bool to_warm;		   /* a hot pack comes, or came, that no warmer knows of */
 	struct child *warmer;	   /* that reads what comes into the page cache */
 	char bdi[BS_BDI_NAME_LEN]; /* of a lazy mount; "": not known */
 	uint32_t readahead_kib;	   /* set on it; UINT32_MAX: not known */

@@ -78,7 +78,10 @@ static int range_data(struct bs_call *c, const void *data, size_t len)
 		len = rd->rg->len - rd->rg->got;
 	}
 	memcpy((char *)rd->rg->buf + rd->rg->got, from, len);
-	__atomic_store_n(&rd->rg->got, rd->rg->got + len, __ATOMIC_RELAXED);
+	/* who sees so many sees their bytes */
+	__atomic_store_n(&rd->rg->got, rd->rg->got + len, __ATOMIC_RELEASE);
+	if (rd->rg->progress && len > 0)
+		rd->rg->progress(rd->rg);
 	if (rd->rg->got == rd->rg->len && c->http.status == 200 &&
 	    c->http.length != range_end(rd->rg))
 		return BS_HTTP_ENOUGH;

@@ -52,6 +52,12 @@ struct bs_range {
 	enum bs_lane lane;
 	bool fresh; /* an answer was no good: no remembered way to the blob, no kept connection */
 	void (*done)(struct bs_range *rg);
+	/*
+	 * NULL, or called where got has grown, on the loop's thread and before done; must not
+	 * block. Not every implementation does. got may shrink again: an answer that broke off is
+	 * begun anew, so what is in buf is certain only at the end.
+	 */
+	void (*progress)(struct bs_range *rg);
 	void *cookie;
 	/* set before done */
 	int result;		 /* 0: buf holds all len bytes; else -errno as above */

@@ -107,8 +107,8 @@ static int write_tree(const struct bs_artifact *a, const char *bytes, uint64_t b
 	return r < 0 ? r : write_metadata(dirfd, tree, tl, err);
 }
 
-static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint64_t blob_blocks,
-			 int dirfd, struct bs_timeline *tl, struct bs_error *err)
+int bs_entry_fetch_tree(int dirfd, const struct bs_artifact *a, uint64_t blob_blocks,
+			struct bs_repo *repo, struct bs_timeline *tl, struct bs_error *err)
 {
 	const uint64_t start = bs_clock_ns();
 	bs_autofree char *bytes = NULL;
@@ -126,8 +126,9 @@ static int make_metadata(struct bs_repo *repo, const struct bs_artifact *a, uint
 }
 
 static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struct parts *p,
-		     struct bs_table **ret_table, struct bs_timeline *tl, struct bs_error *err)
+		     struct bs_timeline *tl, struct bs_error *err)
 {
+	bs_auto(table) struct bs_table *table = NULL;
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t start = bs_clock_ns();
 	int r = bs_repo_get_manifest(repo, bs_digest_text(digest, text), &p->manifest, err);
@@ -143,24 +144,23 @@ static int get_parts(struct bs_repo *repo, const struct bs_digest *digest, struc
 				 BS_ENTRY_TABLE_MAX, &p->table, err);
 	if (r < 0)
 		return bs_error_context(err, "frame table");
-	r = bs_table_read(p->table, p->artifact.table.size, ret_table, err);
+	r = bs_table_read(p->table, p->artifact.table.size, &table, err);
 	if (r < 0)
 		return bs_error_context(err, "frame table");
-	if ((*ret_table)->data_len != p->artifact.data.size)
+	if (table->data_len != p->artifact.data.size)
 		return bs_fail(err, -EBADMSG,
 			       "frame table and manifest speak of data of different sizes");
 	bs_timeline_span(tl, BS_SPAN_TABLE, start, p->artifact.table.size, NULL);
 	return 0;
 }
 
-int bs_entry_fetch(int images, const struct bs_digest *digest, struct bs_repo *repo,
-		   struct bs_timeline *tl, struct bs_error *err)
+int bs_entry_fetch_table(int images, const struct bs_digest *digest, struct bs_repo *repo,
+			 struct bs_timeline *tl, struct bs_error *err)
 {
 	__attribute__((cleanup(parts_done))) struct parts p = { 0 };
-	bs_auto(table) struct bs_table *table = NULL;
 	char hex[BS_DIGEST_TEXT_LEN];
 	bs_autofd int dirfd = -EBADF;
-	int r = get_parts(repo, digest, &p, &table, tl, err);
+	int r = get_parts(repo, digest, &p, tl, err);
 
 	if (r < 0)
 		return r;
@@ -171,8 +171,6 @@ int bs_entry_fetch(int images, const struct bs_digest *digest, struct bs_repo *r
 			       "upgrade' makes it anew");
 	if (dirfd < 0)
 		return bs_fail_errno(err, dirfd, "make cache entry '%s'", hex);
-	if ((r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err)) < 0 ||
-	    (r = publish(dirfd, "table", p.table, p.artifact.table.size, err)) < 0)
-		return r;
-	return make_metadata(repo, &p.artifact, table->blob_blocks, dirfd, tl, err);
+	r = publish(dirfd, "manifest", p.manifest.bytes, p.manifest.len, err);
+	return r < 0 ? r : publish(dirfd, "table", p.table, p.artifact.table.size, err);
 }

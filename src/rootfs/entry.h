@@ -4,6 +4,9 @@
 #ifndef BS_ROOTFS_ENTRY_H
 #define BS_ROOTFS_ENTRY_H
 
+#include <stdint.h>
+
+struct bs_artifact;
 struct bs_digest;
 struct bs_error;
 struct bs_repo;
@@ -13,10 +16,14 @@ struct bs_timeline;
 #define BS_ENTRY_TABLE_MAX (512u << 20)
 
 /*
- * Fetches, proves and publishes all that a mount needs into images/<hex>/. Two at once do
- * no harm: they publish the same bytes, each file whole.
+ * Fetches, proves and publishes what a mount needs into the entry, in two steps: first
+ * manifest and table into images/<hex>/, with which blocks can be proven and kept; then,
+ * into that directory, the rest. Two at once do no harm: they publish the same bytes, each
+ * file whole.
  */
-int bs_entry_fetch(int images, const struct bs_digest *digest, struct bs_repo *repo,
-		   struct bs_timeline *tl, struct bs_error *err);
+int bs_entry_fetch_table(int images, const struct bs_digest *digest, struct bs_repo *repo,
+			 struct bs_timeline *tl, struct bs_error *err);
+int bs_entry_fetch_tree(int dirfd, const struct bs_artifact *a, uint64_t blob_blocks,
+			struct bs_repo *repo, struct bs_timeline *tl, struct bs_error *err);
 
 #endif

@@ -556,11 +556,12 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 
 	if (r < 0 && !is_verdict(r))
 		return r;
-	*ret_image = bs_images_await(hs->o.images, rq->image, rq->since_ns,
-				     rq->since_ns + rq->wait_ns);
+	/* not until it can be mounted: the link would be idle meanwhile */
+	*ret_image = bs_images_await_table(hs->o.images, rq->image, rq->since_ns,
+					   rq->since_ns + rq->wait_ns);
 	if (!*ret_image)
 		return r < 0 ? r
-			     : bs_fail(err, -ETIMEDOUT, "hot pack: its image was not made ready");
+			     : bs_fail(err, -ETIMEDOUT, "hot pack: its image's table did not come");
 	of = p->donor ? p->donor : *ret_image;
 	(void)bs_hot_id(&of->digest, rq->workload, id);
 	if (r == 0)

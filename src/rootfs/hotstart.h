@@ -105,9 +105,9 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
 /*
- * Starts the stream; blocks for its head and until somebody has prepared the image. Its end is
- * told of (streaming) in any case. Of a start that is recorded, nobody is warmed for, and
- * nothing watched: its reads do not go through the mount that all share.
+ * Starts the stream; blocks for its head and until somebody has fetched the image's table.
+ * Its end is told of (streaming) in any case. Of a start that is recorded, nobody is warmed
+ * for, and nothing watched: its reads do not go through the mount that all share.
  */
 int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_hotstart_plan *p, struct bs_error *err);

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/atomicfile.h"
@@ -44,6 +45,8 @@ struct image {
 	uint64_t manifest_len;
 	struct bs_table *table;
 	struct bs_timeline tl; /* of the start that prepared it */
+	bool prepared;	       /* its metadata is there, too; guarded by bs_images.lock */
+	struct image *next_removed;
 	atomic_bool read_marked, fetch_marked;
 	_Atomic uint64_t reads, fetched_bytes;
 	_Atomic(struct bs_alias *) aliases; /* set once, after n_aliases */
@@ -60,9 +63,10 @@ struct waiter {
 
 struct bs_images {
 	struct bs_images_options o;
-	pthread_mutex_t lock; /* guards by_digest */
-	struct bs_map by_digest;
-	pthread_cond_t loaded; /* one more in it, or in failed */
+	pthread_mutex_t lock;	 /* guards by_digest */
+	struct bs_map by_digest; /* prepared, or with their table */
+	struct image *removed;	 /* whose entries were, before they were prepared */
+	pthread_cond_t loaded;	 /* one more in by_digest, or prepared, or in failed */
 	struct {
 		struct bs_digest digest;
 		uint64_t at_ns;
@@ -285,7 +289,7 @@ static void read_sources(struct image *i)
 		set_sources(i, (const char *const *)list.v, list.n);
 }
 
-/* Loads the prepared entry in dirfd (taken over). -ENOENT: it is not prepared. */
+/* Loads the entry in dirfd (taken over), which has a table at least. */
 static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd, struct image **ret,
 		struct bs_error *err)
 {
@@ -302,8 +306,6 @@ static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
 	i->tl = BS_TIMELINE_NONE;
 	i->pub.digest = *digest;
 	i->pub.node = node_of(digest);
-	if (faccessat(dirfd, BS_ENTRY_METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return bs_fail_errno(err, -errno, "cache file '%s'", BS_ENTRY_METADATA);
 	if ((r = read_manifest(dirfd, digest, &i->artifact, &i->manifest_len, err)) < 0 ||
 	    (r = read_table(dirfd, &i->artifact.table, &i->table, err)) < 0)
 		return r;
@@ -321,12 +323,15 @@ static int load(struct bs_images *im, const struct bs_digest *digest, int dirfd,
 	return 0;
 }
 
-static struct image *find_loaded(struct bs_images *im, const struct bs_digest *d)
+/* half: one that is not prepared is good enough. */
+static struct image *find_loaded(struct bs_images *im, const struct bs_digest *d, bool half)
 {
 	struct image *i;
 
 	(void)pthread_mutex_lock(&im->lock);
 	i = bs_map_get(&im->by_digest, d->b, sizeof(d->b));
+	if (i && !i->prepared && !half)
+		i = NULL;
 	(void)pthread_mutex_unlock(&im->lock);
 	return i;
 }
@@ -358,27 +363,58 @@ static int load_and_keep(struct bs_images *im, const struct bs_digest *d, struct
 	return 0;
 }
 
-/* The image, loaded from disk when it is prepared. */
-static int get(struct bs_images *im, const struct bs_digest *d, struct image **ret,
+/* Its entry was removed, and another may be made: a stream may still use it. */
+static void put_aside(struct bs_images *im, struct image *i)
+{
+	(void)pthread_mutex_lock(&im->lock);
+	(void)bs_map_remove(&im->by_digest, i->pub.digest.b, sizeof(i->pub.digest.b));
+	i->next_removed = im->removed;
+	im->removed = i;
+	(void)pthread_mutex_unlock(&im->lock);
+}
+
+static int set_prepared(struct bs_images *im, struct image *i, struct bs_error *err)
+{
+	if (faccessat(i->dirfd, BS_ENTRY_METADATA, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return bs_fail_errno(err, -errno, "cache file '%s'", BS_ENTRY_METADATA);
+	(void)pthread_mutex_lock(&im->lock);
+	i->prepared = true;
+	(void)pthread_cond_broadcast(&im->loaded);
+	(void)pthread_mutex_unlock(&im->lock);
+	return 0;
+}
+
+/* The image, loaded from disk when it is prepared; half: when its table is there. */
+static int get(struct bs_images *im, const struct bs_digest *d, bool half, struct image **ret,
 	       struct bs_error *err)
 {
+	struct image *i;
+	struct stat st;
 	int r = 0;
 
 	(void)pthread_mutex_lock(&im->loading);
-	*ret = find_loaded(im, d);
-	if (!*ret)
-		r = load_and_keep(im, d, ret, err);
+	i = find_loaded(im, d, true);
+	if (i && !find_loaded(im, d, false) && fstat(i->dirfd, &st) == 0 && st.st_nlink == 0) {
+		put_aside(im, i);
+		i = NULL;
+	}
+	if (!i)
+		r = load_and_keep(im, d, &i, err);
+	if (r == 0 && !half && !find_loaded(im, d, false))
+		r = set_prepared(im, i, err);
 	(void)pthread_mutex_unlock(&im->loading);
+	if (r == 0)
+		*ret = i;
 	return r;
 }
 
 struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest)
 {
-	struct image *i = find_loaded(im, digest);
+	struct image *i = find_loaded(im, digest, false);
 
 	if (i)
 		return &i->pub;
-	return get(im, digest, &i, NULL) < 0 ? NULL : &i->pub;
+	return get(im, digest, false, &i, NULL) < 0 ? NULL : &i->pub;
 }
 
 /* Lock held. */
@@ -402,8 +438,16 @@ static void note_failed(struct bs_images *im, const struct bs_digest *digest)
 	(void)pthread_mutex_unlock(&im->lock);
 }
 
-struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
-				  uint64_t since_ns, uint64_t deadline_ns)
+/* Lock held. */
+static struct bs_cached *look_up(struct bs_images *im, const struct bs_digest *digest, bool half)
+{
+	struct image *i = bs_map_get(&im->by_digest, digest->b, sizeof(digest->b));
+
+	return i && (half || i->prepared) ? &i->pub : NULL;
+}
+
+static struct bs_cached *await(struct bs_images *im, const struct bs_digest *digest,
+			       uint64_t since_ns, uint64_t deadline_ns, bool half)
 {
 	struct bs_cached *found = bs_images_cached(im, digest);
 	uint64_t now = bs_clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
@@ -417,12 +461,24 @@ struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *
 	until.tv_nsec = (long)(left % BS_NS_PER_S);
 	(void)pthread_mutex_lock(&im->lock);
 	while (!found && r == 0 && !has_failed(im, digest, since_ns)) {
-		found = bs_map_get(&im->by_digest, digest->b, sizeof(digest->b));
+		found = look_up(im, digest, half);
 		if (!found)
 			r = pthread_cond_clockwait(&im->loaded, &im->lock, CLOCK_MONOTONIC, &until);
 	}
 	(void)pthread_mutex_unlock(&im->lock);
 	return found;
+}
+
+struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
+				  uint64_t since_ns, uint64_t deadline_ns)
+{
+	return await(im, digest, since_ns, deadline_ns, false);
+}
+
+struct bs_cached *bs_images_await_table(struct bs_images *im, const struct bs_digest *digest,
+					uint64_t since_ns, uint64_t deadline_ns)
+{
+	return await(im, digest, since_ns, deadline_ns, true);
 }
 
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
@@ -443,7 +499,7 @@ static struct image *loaded_by_node(struct bs_images *im, uint64_t node)
 
 	(void)pthread_mutex_lock(&im->lock);
 	while ((i = bs_map_next(&im->by_digest, &pos))) {
-		if (i->pub.node == node)
+		if (i->prepared && i->pub.node == node)
 			break;
 	}
 	(void)pthread_mutex_unlock(&im->lock);
@@ -506,13 +562,22 @@ struct entry {
 static int try_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
 {
 	const struct entry *e = cookie;
+	struct image *i;
 	int r;
 
 	/* another, who asks elsewhere, may have been faster */
-	if (get(e->im, e->digest, e->ret, NULL) == 0)
+	if (get(e->im, e->digest, false, e->ret, NULL) == 0)
 		return 0;
-	r = bs_entry_fetch(e->im->o.dirfd, e->digest, repo, e->tl, err);
-	return r < 0 ? r : get(e->im, e->digest, e->ret, err);
+	r = get(e->im, e->digest, true, &i, NULL);
+	if (r < 0) {
+		r = bs_entry_fetch_table(e->im->o.dirfd, e->digest, repo, e->tl, err);
+		if (r == 0)
+			r = get(e->im, e->digest, true, &i, err);
+	}
+	if (r == 0)
+		r = bs_entry_fetch_tree(i->dirfd, &i->artifact, i->table->blob_blocks, repo, e->tl,
+					err);
+	return r < 0 ? r : get(e->im, e->digest, false, e->ret, err);
 }
 
 /*
@@ -552,7 +617,7 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 					  start + wait_ns };
 	struct image *i;
 	struct entry e = { im, digest, tl, &i };
-	int r = get(im, digest, &i, err);
+	int r = get(im, digest, false, &i, err);
 
 	if (r < 0)
 		r = bs_rounds_run(&rounds, try_source, &e, err);
@@ -659,6 +724,8 @@ void bs_images_status(struct bs_images *im, struct bs_jsonw *w)
 	bs_jsonw_array(w);
 	(void)pthread_mutex_lock(&im->lock);
 	while ((i = bs_map_next(&im->by_digest, &pos))) {
+		if (!i->prepared)
+			continue;
 		bs_jsonw_object(w);
 		bs_jsonw_kstr(w, "digest", bs_digest_text(&i->pub.digest, text));
 		bs_jsonw_ku64(w, "bytes", i->pub.blob_bytes);

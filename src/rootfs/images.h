@@ -10,7 +10,8 @@
  *   tree        compressed, as it came, for unpacking
  *   meta-1.erofs  written here from the tree; its name changes with our writer
  *   sources     where the data was last said to be, one a line
- * An entry is prepared when all are there; the metadata is published last.
+ * An entry is prepared when all are there; the metadata is published last. With manifest and
+ * table it is loaded, for streams only: their blocks can be proven and kept.
  *
  * A node id of the FUSE filesystem is made from the image's digest, so that it means the
  * same to every worker that will ever serve the mount.
@@ -79,6 +80,12 @@ struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest 
  */
 struct bs_cached *bs_images_await(struct bs_images *im, const struct bs_digest *digest,
 				  uint64_t since_ns, uint64_t deadline_ns);
+/*
+ * The same, but satisfied with its table: then blocks of it can be proven and kept, and
+ * nothing else is to be done with it.
+ */
+struct bs_cached *bs_images_await_table(struct bs_images *im, const struct bs_digest *digest,
+					uint64_t since_ns, uint64_t deadline_ns);
 
 /* A read-only descriptor of the image's metadata. */
 int bs_cached_open_metadata(struct bs_cached *i);

@@ -413,7 +413,7 @@ another_node_but_the_verdict() {
 	bootseerctl hot build "docker://$REGISTRY/py:latest" same --from "$BST_ROOT/list" --replace --plain-http -q
 	another_node_but_the_verdict
 	run_hot newer
-	[ "$(hot_state .state)" = streamed ]
+	bst_wait 10 streamed
 	# and from then on it is the one
 	run_hot newer2
 	[ "$(hot_state .state)" = streamed ]

@@ -93,35 +93,23 @@ hot_right() {
 }
 
 # hot_node N COMMAND...: run it as node N, which has its own run directory, cache and
-# configuration, a copy of the first one's but for those; with HOT_NETNS_N, the name of a
-# network namespace, its bootseerd is in there.
+# configuration, a copy of the first one's but for those.
 hot_node() (
-	local root=$BST_ROOT/n$1 netns=HOT_NETNS_$1
+	local root=$BST_ROOT/n$1
 	shift
 	mkdir -p "$root/run" "$root/cache"
 	chmod 755 "$root" "$root/cache"
 	[ -f "$root/bootseer.conf" ] || sed "s|^run_dir = .*|run_dir = $root/run|; s|^cache_dir = .*|cache_dir = $root/cache|" \
 		"$BST_ROOT/bootseer.conf" >"$root/bootseer.conf"
 	export BST_RUN=$root/run BST_CACHE=$root/cache BOOTSEER_CONFIG=$root/bootseer.conf
-	hot_netns=${!netns:-}
 	"$@"
 )
-
-# hot_node_start: bootseerd, in hot_node. Only the network is another: not the mounts.
-hot_node_start() {
-	if [ -n "${hot_netns:-}" ]; then
-		nsenter --net="/run/netns/$hot_netns" "$BOOTSEER_BUILDDIR/bootseerd" \
-			--config "$BOOTSEER_CONFIG" --background
-	else
-		node_start
-	fi
-}
 
 # hot_nodes N: so many nodes are started, and end with the test.
 hot_nodes() {
 	local i
 	for ((i = 1; i <= $1; i++)); do
 		bst_defer hot_node "$i" node_stop
-		hot_node "$i" hot_node_start || return 1
+		hot_node "$i" node_start || return 1
 	done
 }

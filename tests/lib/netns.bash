@@ -15,8 +15,8 @@ netns_link() {
 	printf 'b%s%s\n' "$BST_ID" "$1" | cut -c1-15
 }
 
-# netns_create NAME: make it and the link. Sets NETNS_IP, its address, and
-# NETNS_HOST_IP, the address of this side.
+# netns_create NAME [N]: make it and the link. Sets NETNS_IP, its address, and
+# NETNS_HOST_IP, the address of this side: of the subnet 10.231.N.0, or of a free one.
 netns_create() {
 	local name=$1 ns link n lock
 	ns=$(netns_name "$name") link=$(netns_link "$name")
@@ -27,7 +27,7 @@ netns_create() {
 	# the subnet: the first one free, chosen by one test at a time
 	exec {lock}>/run/lock/bst-netns.lock
 	flock "$lock"
-	for ((n = 1; n < 255; n++)); do
+	for ((n = ${2:-1}; n < 254; n++)); do
 		ip -4 -o addr show to "10.231.$n.0/24" | grep -q . || break
 	done
 	NETNS_HOST_IP=10.231.$n.1 NETNS_IP=10.231.$n.2

@@ -14,7 +14,6 @@
 #   --token              bearer tokens; start the token server first
 #   --readonly           refuses pushes
 #   --port PORT
-#   --address ADDRESS    where it listens, instead of the loopback
 registry_start() {
 	local name=$1 host=127.0.0.1 port='' prefix='' auth='' data=$BST_ROOT/registry-$1
 	local readonly=false conf=$BST_ROOT/registry-$1.yml
@@ -28,7 +27,6 @@ registry_start() {
 		--token) auth=$(registry_token_auth) ;;
 		--readonly) readonly=true ;;
 		--port) port=$2; shift ;;
-		--address) host=$2; shift ;;
 		*) echo "registry_start: what is $1?"; return 1 ;;
 		esac
 		shift

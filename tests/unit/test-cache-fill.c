@@ -713,6 +713,25 @@ static void two_scans_and_one_who_reads_at_random(void **state)
 	assert_int_equal(stats().failed_reads, 0);
 }
 
+/* Of a blob that a pack told of: a single miss brings its own unit, a second one behind it more. */
+static void only_who_reads_on_is_read_ahead_for_after_a_pack(void **state)
+{
+	const uint32_t unit = 100;
+	uint8_t block[4096];
+
+	model_content(0, block, sizeof(block));
+	assert_int_equal(bs_blob_store_blocks(blob, 0, 1, block), 0);
+	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
+	usleep(50000);
+	assert_int_equal(stats().fetched_units, 1);
+	assert_int_equal(read_and_check(model.units[unit + 1].blob_off, 1), 0);
+	for (int i = 0; i < 5000 && stats().fetched_units < 3; i++)
+		usleep(1000);
+	assert_true(stats().fetched_units >= 3);
+	assert_true(bs_blob_has(blob, unit + 2));
+	assert_false(bs_blob_has(blob, unit - 1));
+}
+
 static void ahead_of_readers_faults_do_no_harm(void **state)
 {
 	fakes[0].fail = -EBADMSG;
@@ -771,6 +790,8 @@ int main(void)
 						set_up_ahead, tear_down),
 		cmocka_unit_test_setup_teardown(two_scans_and_one_who_reads_at_random, set_up_ahead,
 						tear_down),
+		cmocka_unit_test_setup_teardown(only_who_reads_on_is_read_ahead_for_after_a_pack,
+						set_up_ahead, tear_down),
 		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
 						tear_down),
 	};

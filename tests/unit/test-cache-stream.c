@@ -103,13 +103,50 @@ static const struct bs_stream_ops stream_ops = {
 
 struct fake {
 	struct bs_repo repo;
-	int n_fail;	     /* atomic: ranges of the stream that fail from now on */
-	int failure;	     /* how; 0: -EREMOTEIO */
-	uint64_t hang_below; /* atomic: ranges of the stream that begin before stay unanswered */
-	int hold;	     /* atomic: ranges of the stream stay unanswered while set */
-	int lie_at;	     /* atomic: byte of the stream that is wrong; -1 none */
+	int n_fail;	      /* atomic: ranges of the stream that fail from now on */
+	int failure;	      /* how; 0: -EREMOTEIO */
+	uint64_t hang_below;  /* atomic: ranges of the stream that begin before stay unanswered */
+	int hold;	      /* atomic: ranges of the stream stay unanswered while set */
+	int lie_at;	      /* atomic: byte of the stream that is wrong; -1 none */
+	bool pieces;	      /* ranges of the stream come bit by bit */
+	size_t stop_at;	      /* atomic: they stop there as long as they have come so far */
+	size_t break_at;      /* the first n_break end there */
+	int n_break;	      /* atomic */
+	bool garble;	      /* pieces are wrong at first, then all comes anew */
+	uint64_t asked_bytes; /* atomic: of ranges of the stream */
 	int n_demand, n_hot, n_open; /* atomic */
 };
+
+/* Gives what is in the range's buffer as a network does. */
+static void give_pieces(struct fake *f, struct bs_range *rg)
+{
+	static const size_t piece = 10000;
+	bs_autofree uint8_t *all = malloc(rg->len);
+
+	memcpy(all, rg->buf, rg->len);
+	for (int pass = f->garble ? 0 : 1; pass < 2; pass++) {
+		__atomic_store_n(&rg->got, 0, __ATOMIC_RELAXED);
+		memset(rg->buf, 0, rg->len);
+		for (size_t n; rg->got < rg->len; rg->progress(rg)) {
+			n = BS_MIN(piece, rg->len - rg->got);
+			if (pass == 1)
+				memcpy((uint8_t *)rg->buf + rg->got, all + rg->got, n);
+			__atomic_store_n(&rg->got, rg->got + n, __ATOMIC_RELEASE);
+			while (rg->got >= __atomic_load_n(&f->stop_at, __ATOMIC_ACQUIRE)) {
+				rg->progress(rg);
+				usleep(500);
+			}
+			if (rg->got >= f->break_at &&
+			    __atomic_fetch_sub(&f->n_break, 1, __ATOMIC_RELAXED) > 0) {
+				rg->progress(rg);
+				usleep(50000); /* it is unpacked */
+				rg->result = -EREMOTEIO;
+				return;
+			}
+		}
+		usleep(20000);
+	}
+}
 
 static void *answer_main(void *arg)
 {
@@ -131,6 +168,8 @@ static void *answer_main(void *arg)
 		segment_content(rg->off, rg->buf, rg->len);
 		if (lie >= 0 && (uint64_t)lie >= rg->off && (uint64_t)lie < rg->off + rg->len)
 			((uint8_t *)rg->buf)[(uint64_t)lie - rg->off] ^= 1;
+		if (f->pieces)
+			give_pieces(f, rg);
 	}
 	rg->ended_ns = bs_clock_ns();
 	rg->done(rg);
@@ -146,6 +185,8 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 
 	rg->impl = f;
 	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
+	if (rg->blob.b[0] == 2)
+		__atomic_add_fetch(&f->asked_bytes, rg->len, __ATOMIC_RELAXED);
 	if (rg->blob.b[0] == 2)
 		__atomic_add_fetch(&f->n_hot, 1, __ATOMIC_RELAXED);
 	else if (rg->lane == BS_LANE_DEMAND)
@@ -200,7 +241,9 @@ static int set_up(void **state)
 	make_segments(&model);
 	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
 	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	fake = (struct fake){ .repo = { &fake_ops, 1000, name }, .lie_at = -1 };
+	fake = (struct fake){ .repo = { &fake_ops, 1000, name },
+			      .lie_at = -1,
+			      .stop_at = SIZE_MAX };
 	other = (struct fake){ .repo = { &fake_ops, 1000, other_name }, .lie_at = -1 };
 	memset(landed, 0, sizeof(landed));
 	ended = hold_decode = n_decoding = n_decoding_max = 0;
@@ -321,6 +364,71 @@ static struct bs_fill_stats stats(void)
 }
 
 /* --- the tests ------------------------------------------------------------------------------------- */
+
+#define A_LITTLE_MORE_THAN(n) ((size_t)(n)*SEGMENT_BLOCKS * MODEL_BLOCK + 10000)
+
+static void what_has_come_of_a_range_is_there(void **state)
+{
+	fake.pieces = true;
+	fake.stop_at = A_LITTLE_MORE_THAN(3);
+	start_stream();
+	for (uint32_t i = 0; i < 3; i++)
+		read_and_check(at(i, 0), 2 * MODEL_BLOCK);
+	usleep(50000);
+	assert_int_equal(landed[0] + landed[1] + landed[2], 3);
+	assert_int_equal(landed[3] + landed[4], 0);
+	assert_int_equal(ended, 0);
+	assert_int_equal(fake.n_demand, 0);
+	__atomic_store_n(&fake.stop_at, SIZE_MAX, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments, SEGMENTS);
+	assert_int_equal(result.bytes, stream_bytes);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		assert_int_equal(landed[i], 1);
+}
+
+static void what_is_unpacked_is_not_asked_for_again(void **state)
+{
+	fake.pieces = true;
+	fake.break_at = A_LITTLE_MORE_THAN(3);
+	fake.n_break = 2;
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments, SEGMENTS);
+	assert_int_equal(result.bytes, stream_bytes);
+	/* of two ranges, what came behind their third segment */
+	assert_true(fake.asked_bytes > stream_bytes);
+	assert_true(fake.asked_bytes <=
+		    stream_bytes + 2 * (8 - 3) * (uint64_t)SEGMENT_BLOCKS * MODEL_BLOCK);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		assert_int_equal(landed[i], 1);
+}
+
+static void what_was_wrong_at_first_is_looked_at_again(void **state)
+{
+	fake.pieces = fake.garble = true;
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments, SEGMENTS);
+	assert_int_equal(stats().bad_segments, 0);
+	read_and_check(at(0, 0), 2 * MODEL_BLOCK);
+}
+
+static void a_lie_in_a_range_that_comes_is_one(void **state)
+{
+	fake.pieces = true;
+	fake.stop_at = SIZE_MAX;
+	fake.lie_at = SEGMENT_BLOCKS * MODEL_BLOCK + 5; /* in the second segment */
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, -EBADMSG);
+	assert_int_equal(landed[1], 0);
+	assert_int_equal(stats().bad_segments, 1);
+	read_and_check(at(1, 0), 2 * MODEL_BLOCK);
+}
 
 static void a_stream_brings_its_blocks_and_no_more(void **state)
 {
@@ -660,6 +768,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		STREAM_TEST(a_stream_brings_its_blocks_and_no_more),
+		STREAM_TEST(what_has_come_of_a_range_is_there),
+		STREAM_TEST(what_is_unpacked_is_not_asked_for_again),
+		STREAM_TEST(what_was_wrong_at_first_is_looked_at_again),
+		STREAM_TEST(a_lie_in_a_range_that_comes_is_one),
 		STREAM_TEST(what_is_there_is_not_streamed_again),
 		STREAM_TEST(readers_wait_for_what_comes_and_overtake_what_does_not),
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
