@@ -584,7 +584,7 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
 {
 	bs_auto(pack) struct bs_pack *pack = NULL;
-	struct bs_cached *image;
+	struct bs_cached *image = NULL;
 	uint8_t *landed;
 	int r = read_pack(hs, rq, p, &image, &pack, err);
 
