@@ -283,9 +283,9 @@ int ctl_hot_rm(int argc, char **argv)
 	const struct bs_option options[] = { CTL_HOT_OPTIONS(&c) };
 	const struct bs_usage usage = {
 		"bootseerctl hot rm REF WORKLOAD|DIGEST [OPTION]...",
-		"Removes the hot packs of a workload, or that one. The next start is recorded\n"
-		"again. The blobs are left to the registry's own clearing up; in an OCI layout\n"
-		"they stay.\n",
+		"Removes the hot packs of a workload, or that one. The next start on a node that\n"
+		"has none of them is recorded again. The blobs are left to the registry's own\n"
+		"clearing up; in an OCI layout they stay.\n",
 		options,
 		BS_ARRAY_LEN(options),
 		2,

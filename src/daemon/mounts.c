@@ -29,6 +29,7 @@
 #include "base/str.h"
 #include "daemon/hots.h"
 #include "daemon/super.h"
+#include "kern/bdi.h"
 #include "kern/mountfd.h"
 #include "obs/timeline.h"
 
@@ -74,6 +75,9 @@ static void drop_mount(struct super *s, struct held_image *i)
 
 	if (i->mnt < 0)
 		return;
+	/* containers may read through it for long yet, and nobody tends to it any more */
+	if (i->bdi[0] && i->readahead_kib == 0)
+		(void)bs_bdi_set_readahead(s->bdi_fd, i->bdi, BS_BDI_READAHEAD_KIB);
 	kept_drop(s, mounts_kept_name(i, name));
 	i->mnt = bs_close(i->mnt);
 }
