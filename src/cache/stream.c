@@ -627,16 +627,17 @@ static struct stream *stream_free(struct stream *st)
 static void look(void *cookie)
 {
 	struct stream *st = cookie;
-	bool over;
+	bool over, go;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
 	over = st->over;
+	go = !over && !st->ending;
 	st->looking = false;
-	st->steppers += !over; /* until look_job has gone on */
+	st->steppers += go; /* until look_job has gone on */
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	if (over)
 		(void)stream_free(st);
-	else
+	else if (go)
 		bs_fill_enqueue(st->fill, BS_LANE_DEMAND, &st->look);
 }
 
@@ -674,8 +675,10 @@ static bool pass_local(struct stream *st)
 		st->next++;
 	}
 	(void)pthread_mutex_unlock(&st->fill->lock);
-	if (local)
+	if (local) {
+		answer(st, i); /* who waited for it may not have been told by who brought it */
 		tell_landed(st, i);
+	}
 	return local;
 }
 
@@ -713,6 +716,7 @@ static void go_on(struct stream *st)
 	} while (r || again);
 	(void)pthread_mutex_lock(&f->lock);
 	last = --st->steppers == 0 && st->running == 0;
+	st->ending = last;
 	(void)pthread_mutex_unlock(&f->lock);
 	if (!last)
 		return;

@@ -39,6 +39,7 @@ struct stream {
 	uint64_t answer_ns;	       /* the longest that a source took to answer */
 	bool looking;		       /* look() will be called */
 	bool over;		       /* and has nothing to do but to free it */
+	bool ending;		       /* somebody is about to make it over: nobody begins anew */
 	struct job look;
 	uint64_t rate; /* bytes/s; 0: not yet */
 	bool warm;     /* connections are made: what comes now counts */

@@ -41,8 +41,9 @@
 #define WARM_GRACE_NS (10 * BS_NS_PER_S) /* over what a warmer gives itself */
 #define HOT_WAIT_NS (2 * BS_NS_PER_S)
 #define MOUNT_NS (10 * BS_NS_PER_S)
-#define KEPT_MAX 65536u /* bytes of a start's text */
-#define WORKERS_MAX 4u	/* that one pack may take with it */
+#define KEPT_HOT_ONLY "hot-only " /* before the digest */
+#define KEPT_MAX 65536u		  /* bytes of a start's text */
+#define WORKERS_MAX 4u		  /* that one pack may take with it */
 
 /* One start that was asked about. When a pack comes for it, it stays until that has ended. */
 struct hot {
@@ -60,9 +61,17 @@ struct hot {
 
 static void drop_kept(struct super *s, struct hot *h)
 {
+	bool is_shared = false;
+
 	if (h->kept < 0)
 		return;
-	kept_drop(s, h->kept_name);
+	bs_list_for_each(it, &s->hots) { /* another start of the same is kept by the same name */
+		const struct hot *o = bs_list_entry(it, struct hot, all);
+
+		is_shared |= o != h && o->kept >= 0 && bs_streq(o->kept_name, h->kept_name);
+	}
+	if (!is_shared)
+		kept_drop(s, h->kept_name);
 	h->kept = bs_close(h->kept);
 }
 
@@ -148,10 +157,10 @@ void hots_released(struct super *s, const char *container)
 		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
 		bs_automsg m;
 
+		bs_msg_init(&m, BS_MSG_RECORDED, 0);
 		if (!r->container || !r->workload || !bs_streq(r->container, container))
 			continue;
 		r->until_ns = 0;
-		bs_msg_init(&m, BS_MSG_RECORDED, 0);
 		/* lost, it only means that the recording lasts as long as any */
 		if (bs_msg_add_text(&m, BS_TAG_DIGEST, r->digest) == 0 &&
 		    bs_msg_add_text(&m, BS_TAG_WORKLOAD, r->workload) == 0)
@@ -307,10 +316,12 @@ static void keep_streaming(struct super *s, struct hot *h)
 	bs_autofd int fd = -EBADF;
 	struct bs_digest d;
 	const char *source;
+	uint64_t hot_only = 0;
 
 	if (h->kept >= 0)
 		return;
-	(void)bs_buf_addf(&text, "%s\n%s\n", h->image->digest,
+	(void)bs_msg_u64(&h->start, BS_TAG_HOT_ONLY, &hot_only);
+	(void)bs_buf_addf(&text, "%s%s\n%s\n", hot_only ? KEPT_HOT_ONLY : "", h->image->digest,
 			  bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0));
 	for (size_t n = 0; (source = bs_msg_text(&h->start, BS_TAG_SOURCE, n)); n++)
 		(void)bs_buf_addf(&text, "%s\n", source);
@@ -423,17 +434,22 @@ void hots_adopt(struct super *s, const char *name, int fd)
 	bs_autofd int kept = fd;
 	bs_autostrv lines = { 0 };
 	struct held_image *i = NULL;
+	const char *only = NULL;
 	struct hot *h = NULL;
 
 	if (text && bs_pread_full(kept, text, KEPT_MAX, 0) > 0 &&
-	    bs_strv_split(&lines, text, "\n") == 0 && lines.n >= 2)
-		i = mounts_get(s, lines.v[0], true);
+	    bs_strv_split(&lines, text, "\n") == 0 && lines.n >= 2) {
+		only = bs_str_after(lines.v[0], KEPT_HOT_ONLY);
+		i = mounts_get(s, only ? only : lines.v[0], true);
+	}
 	if (i)
 		h = hot_new(s, i, lines.v[1]);
 	if (!h)
 		return;
 	for (size_t n = 2; n < lines.n; n++)
 		(void)bs_msg_add_text(&h->start, BS_TAG_SOURCE, lines.v[n]);
+	if (only)
+		(void)bs_msg_add_u64(&h->start, BS_TAG_HOT_ONLY, 1);
 	h->streams = true; /* the new worker is asked, see hots_new_worker */
 	(void)snprintf(h->kept_name, sizeof(h->kept_name), "%s", name);
 	h->kept = bs_take_fd(&kept);

@@ -267,6 +267,7 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 	struct bs_error err = BS_ERROR_INIT;
 	char file[BS_HOTSTART_FILE_LEN];
 	struct bs_cached *i = NULL;
+	int r = 0;
 
 	bs_hotstart_find(w->hot, rq, &plan);
 	plan.stream = plan.stream && w->conf->prefetch;
@@ -275,7 +276,11 @@ static void run_hot(struct worker *w, struct bs_msg *m, const struct bs_hotstart
 		plan.record = false;
 	}
 	reply_hot(w, m->id, plan.stream, plan.record ? i : NULL, file);
-	if (plan.stream && bs_hotstart_stream(w->hot, rq, &plan, &err) < 0)
+	if (!plan.record)
+		bs_hotstart_shares(w->hot, rq);
+	if (plan.stream)
+		r = bs_hotstart_stream(w->hot, rq, &plan, &err);
+	if (r < 0 && !(r == -ENOENT && plan.donor)) /* images with nothing in common are no news */
 		event(w, bs_error_text(&err));
 	bs_hotstart_plan_done(&plan);
 }

@@ -9,9 +9,10 @@
  * R = N/4 (at least 1) kept for demand:
  *   demand   while fewer than N of its own run at the host: others are not in its way
  *   hot      while fewer than N at all run at the host
- *   background while none of hot, fewer than N at all and N - R that are not demand run at
- *            the host, fewer than background_parallel of its own run in all, its budget of
- *            bytes is not overdrawn, and no demand runs or did a moment ago (yield.h)
+ *   background while fewer than N at all and N - R that are not demand run at the host,
+ *            fewer than background_parallel of its own run in all, its budget of bytes is
+ *            not overdrawn, and neither hot nor demand runs at the host, nor did demand a
+ *            moment ago (yield.h); but one in a while
  * libcurl itself has no limits set, so nothing ever waits in a queue that knows no lanes.
  *
  * A second thread runs what may block: asking for credentials.
@@ -42,7 +43,8 @@
 
 struct host {
 	char *origin;
-	unsigned int running, hot, others; /* others: hot and background */
+	unsigned int running, demand, hot, others; /* others: hot and background */
+	struct bs_yield yield;			   /* to those before background */
 	struct bs_pace_host pace;
 };
 
@@ -76,8 +78,9 @@ struct bs_loop {
 
 	/* the loop's thread only */
 	struct bs_list queue[BS_LANE_MAX], running;
-	unsigned int n_running, n_background, n_demand;
-	struct bs_yield yield;
+	unsigned int n_running, n_background;
+	struct bs_yield yield; /* what the links bring */
+	uint64_t pause_ns;     /* until the first host that background waits for; 0: none */
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
@@ -228,13 +231,18 @@ static void put_host(struct bs_loop *l, struct host *host)
 	free(host);
 }
 
-/* How long the background lane pauses; 0: it does not. */
-static uint64_t pause_ns(struct bs_loop *l)
+/* Whether the background lane pauses at the host; notes for how long. */
+static bool pauses(struct bs_loop *l, struct host *host)
 {
-	return l->o.background_yields ? bs_yield_wait(&l->yield, bs_clock_ns(), l->n_demand) : 0;
+	unsigned int before = host->hot + (l->o.background_yields ? host->demand : 0);
+	uint64_t ns = bs_yield_wait(&host->yield, bs_clock_ns(), before);
+
+	if (ns > 0 && (l->pause_ns == 0 || ns < l->pause_ns))
+		l->pause_ns = ns;
+	return ns > 0;
 }
 
-static bool may_start(struct bs_loop *l, const struct host *host, enum bs_lane lane)
+static bool may_start(struct bs_loop *l, struct host *host, enum bs_lane lane)
 {
 	unsigned int n = l->o.connections_per_host, reserve = BS_MAX(n / 4, 1u);
 	unsigned int others = n > reserve ? n - reserve : 1;
@@ -243,9 +251,8 @@ static bool may_start(struct bs_loop *l, const struct host *host, enum bs_lane l
 		return host->running - host->others < n;
 	if (host->running >= n)
 		return false;
-	return lane == BS_LANE_HOT ||
-	       (host->hot == 0 && l->n_background < l->o.background_parallel &&
-		host->others < others && l->budget >= 0 && pause_ns(l) == 0);
+	return lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
+				       host->others < others && l->budget >= 0 && !pauses(l, host));
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
@@ -350,9 +357,9 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		host->others -= h->lane != BS_LANE_DEMAND;
 		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
-		l->n_demand -= h->lane == BS_LANE_DEMAND;
-		if (h->lane == BS_LANE_DEMAND)
-			bs_yield_demand_ended(&l->yield, bs_clock_ns());
+		host->demand -= h->lane == BS_LANE_DEMAND;
+		if (h->lane == BS_LANE_DEMAND && l->o.background_yields)
+			bs_yield_demand_ended(&host->yield, bs_clock_ns());
 		if (l->n_background == 0) /* a rest is not measured */
 			bs_yield_brought(&l->yield, bs_clock_ns(), 0, false);
 		put_host(l, host);
@@ -382,9 +389,9 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	host->others += h->lane != BS_LANE_DEMAND;
 	host->hot += h->lane == BS_LANE_HOT;
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
-	l->n_demand += h->lane == BS_LANE_DEMAND;
+	host->demand += h->lane == BS_LANE_DEMAND;
 	if (h->lane == BS_LANE_BACKGROUND)
-		bs_yield_started(&l->yield);
+		bs_yield_started(&host->yield);
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
@@ -407,6 +414,7 @@ static bool start_queued(struct bs_loop *l)
 {
 	bool any = false;
 
+	l->pause_ns = 0;
 	for (int lane = 0; lane < BS_LANE_MAX; lane++) {
 		struct bs_list *it = l->queue[lane].next, *next;
 
@@ -417,8 +425,7 @@ static bool start_queued(struct bs_loop *l)
 
 			next = it->next;
 			if (lane == BS_LANE_BACKGROUND &&
-			    (l->budget < 0 || l->n_background >= l->o.background_parallel ||
-			     pause_ns(l) > 0))
+			    (l->budget < 0 || l->n_background >= l->o.background_parallel))
 				break;
 			host = get_host(l, h->url);
 			if (!host) {
@@ -593,8 +600,8 @@ static int sleep_ms(struct bs_loop *l, uint64_t now)
 	if (l->budget < 0 && !bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && rate(l))
 		ns = BS_MIN(ns, (uint64_t)-l->budget * (BS_NS_PER_S / BS_NS_PER_MS) / rate(l) *
 					BS_NS_PER_MS);
-	if (!bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && pause_ns(l) > 0)
-		ns = BS_MIN(ns, pause_ns(l));
+	if (l->pause_ns > 0)
+		ns = BS_MIN(ns, l->pause_ns);
 	return (int)BS_MIN(bs_div_up(ns, BS_NS_PER_MS), (uint64_t)INT_MAX);
 }
 

@@ -143,6 +143,7 @@ int bs_hotagain_merge(struct bs_hotagain *a, unsigned int percent, struct bs_pro
 		      struct bs_error *err)
 {
 	int64_t beside;
+	uint64_t had;
 	int r;
 
 	if (!a->profile)
@@ -150,8 +151,12 @@ int bs_hotagain_merge(struct bs_hotagain *a, unsigned int percent, struct bs_pro
 	beside = bs_profile_beside(*p, a->profile);
 	if (beside < 0)
 		return bs_fail_errno(err, (int)beside, "profile");
-	if ((uint64_t)beside < bs_div_up(bs_profile_blocks(a->profile, 1) * percent, 100))
+	had = bs_profile_blocks(a->profile, 1);
+	if ((uint64_t)beside < bs_div_up(had * percent, 100)) {
+		if ((bs_profile_blocks(*p, 1) - (uint64_t)beside) * 2 < had)
+			return bs_fail(err, -ECANCELED, "it broke off");
 		return bs_fail(err, -EALREADY, "the one that is there has what it needs");
+	}
 	r = bs_profile_keep_runs(a->profile, BS_PROFILE_RUNS_KEPT - 1);
 	if (r == 0)
 		r = bs_profile_merge(a->profile, *p);

@@ -36,7 +36,8 @@ void bs_hotagain_done(struct bs_hotagain *a);
 
 /*
  * Makes *p, a new recording, that of both. -EALREADY: the old pack does as well, since what
- * is missed is less than so many percent of it.
+ * is missed is less than so many percent of it; -ECANCELED: so it seems, but the recording has
+ * less than half of it, and says nothing.
  */
 int bs_hotagain_merge(struct bs_hotagain *a, unsigned int percent, struct bs_profile **p,
 		      struct bs_error *err);

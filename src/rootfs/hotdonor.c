@@ -113,8 +113,7 @@ struct bs_hotdonor *bs_hotdonor_free(struct bs_hotdonor *d)
 {
 	if (!d)
 		return NULL;
-	(void)bs_pack_free(d->pack);
-	free(d->origins);
+	bs_hotdonor_end(d);
 	free(d);
 	return NULL;
 }
@@ -124,26 +123,89 @@ struct bs_cached *bs_hotdonor_image(const struct bs_hotdonor *d)
 	return d->image;
 }
 
-uint64_t bs_hotdonor_copy(struct bs_hotdonor *d, struct bs_cached *image,
-			  const struct bs_pack *pack)
+/* The unit that was proven last: extents of one lie side by side. */
+struct proven {
+	void *scratch;
+	uint8_t *bytes; /* BS_UNIT_BYTES_MAX */
+	struct bs_unit unit;
+	uint32_t i;
+	bool is_proven;
+};
+
+/* Whatever the disk made of it since it came: it is proven again. */
+static bool prove(struct bs_blob *b, uint32_t i, struct proven *p)
 {
-	bs_autofree void *buf = malloc(BS_PACK_SEGMENT_BYTES_MAX);
+	const struct bs_blob_geometry *g = bs_blob_geometry(b);
+
+	if (p->unit.blob_len > 0 && p->i == i)
+		return p->is_proven;
+	g->ops->unit(g->cookie, i, &p->unit);
+	p->i = i;
+	p->is_proven = bs_blob_has(b, i) &&
+		       bs_blob_read_range(b, p->unit.blob_off, p->bytes, p->unit.blob_len) == 0 &&
+		       g->ops->verify(g->cookie, p->scratch, i, p->bytes) == 0;
+	return p->is_proven;
+}
+
+static bool read_proven(struct bs_blob *b, uint64_t off, uint32_t len, struct proven *p,
+			uint8_t *out)
+{
+	const struct bs_blob_geometry *g = bs_blob_geometry(b);
+
+	while (len > 0) {
+		uint32_t n;
+
+		if (!prove(b, g->ops->find(g->cookie, off), p))
+			return false;
+		n = (uint32_t)BS_MIN(p->unit.blob_off + p->unit.blob_len - off, len);
+		memcpy(out, p->bytes + (off - p->unit.blob_off), n);
+		out += n;
+		off += n;
+		len -= n;
+	}
+	return true;
+}
+
+static uint64_t copy(struct bs_hotdonor *d, struct bs_cached *image, const struct bs_pack *pack,
+		     struct proven *p, uint8_t *buf)
+{
 	uint64_t copied = 0;
 
-	for (uint32_t k = 0; buf && k < pack->n_extents; k++) {
+	for (uint32_t k = 0; k < pack->n_extents; k++) {
 		const struct bs_extent *e = &pack->extents[k];
 		const uint32_t len = e->n_blocks * BS_BLOCK_BYTES;
 
 		if (bs_blob_has_range(image->blob, (uint64_t)e->block * BS_BLOCK_BYTES, len) ||
-		    bs_blob_read_range(d->image->blob,
-				       (uint64_t)d->origins[k].block * BS_BLOCK_BYTES, buf,
-				       len) < 0)
+		    !read_proven(d->image->blob, (uint64_t)d->origins[k].block * BS_BLOCK_BYTES,
+				 len, p, buf))
 			continue;
 		if (bs_blob_store_blocks(image->blob, e->block, e->n_blocks, buf) < 0)
 			break; /* the disk is full: the stream says so */
 		copied += e->n_blocks;
 	}
 	return copied;
+}
+
+uint64_t bs_hotdonor_copy(struct bs_hotdonor *d, struct bs_cached *image,
+			  const struct bs_pack *pack)
+{
+	bs_autofree uint8_t *bytes = malloc(BS_UNIT_BYTES_MAX),
+			    *buf = malloc(BS_PACK_SEGMENT_BYTES_MAX);
+	struct proven p = { .scratch = bs_images_scratch_new(), .bytes = bytes };
+	uint64_t copied = 0;
+
+	if (p.scratch && bytes && buf)
+		copied = copy(d, image, pack, &p, buf);
+	if (p.scratch)
+		bs_images_scratch_free(p.scratch);
+	return copied;
+}
+
+void bs_hotdonor_end(struct bs_hotdonor *d)
+{
+	d->pack = bs_pack_free(d->pack);
+	free(d->origins);
+	d->origins = NULL;
 }
 
 int bs_hotdonor_decode(const struct bs_hotdonor *d, void *framer, const struct bs_pack *pack,

@@ -38,7 +38,13 @@ DEFINE_BS_AUTO(hotdonor, struct bs_hotdonor, bs_hotdonor_free)
 
 struct bs_cached *bs_hotdonor_image(const struct bs_hotdonor *d);
 
-/* Copies the blocks of pack that the donor's cache has, and image's has not: how many. */
+/* No more is decoded; the image stays known. */
+void bs_hotdonor_end(struct bs_hotdonor *d);
+
+/*
+ * Copies the blocks of pack that image's cache has not from whole frames of the donor's, each
+ * proven again: how many.
+ */
 uint64_t bs_hotdonor_copy(struct bs_hotdonor *d, struct bs_cached *image,
 			  const struct bs_pack *pack);
 

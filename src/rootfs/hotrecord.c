@@ -452,14 +452,17 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
 }
 
-/* A recording that shows that the pack which is there is right: it stays. */
+/*
+ * The pack that is there stays: a recording has shown that it is right, or broke off before it
+ * could show anything; then the next starts are judged again.
+ */
 static void keep_old(struct bs_hotstart *hs, const struct recorded *r,
-		     const struct bs_hotagain *old)
+		     const struct bs_hotagain *old, enum bs_verdict v)
 {
-	bs_hotwatch_judge(r->pub.image, &old->hot, BS_VERDICT_RIGHT);
+	bs_hotwatch_judge(r->pub.image, &old->hot, v);
 	bs_hotstart_tell(hs, BS_LOG_INFO,
-			 "workload '%s' was recorded again: its hot pack is right, it stays",
-			 r->workload);
+			 "workload '%s' was recorded again: %s, its hot pack stays", r->workload,
+			 v == BS_VERDICT_RIGHT ? "it is right" : "but not for long enough");
 }
 
 static void build(struct bs_hotstart *hs, const struct recorded *r)
@@ -479,17 +482,19 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 	int dirfd = bs_cached_dirfd(r->pub.image);
 	int rc = bs_hotbuild_make(&o, &b, &err);
 
+	if (rc == 0 && head) /* that of the old one, before the manifest that is not its */
+		(void)unlinkat(dirfd, head, 0);
 	if (rc == 0)
 		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
 	if (rc == -EALREADY)
-		keep_old(hs, r, &old);
+		keep_old(hs, r, &old, BS_VERDICT_RIGHT);
+	else if (rc == -ECANCELED)
+		keep_old(hs, r, &old, BS_VERDICT_NONE);
 	else if (rc < 0)
 		bs_hotstart_tell(hs, BS_LOG_WARNING, "no hot pack of workload '%s': %s",
 				 r->workload, bs_error_text(&err));
 	else if (hs->o.publish)
 		publish(hs, r, &b, again ? &old : NULL);
-	if (rc == 0 && head) /* that of the old one */
-		(void)unlinkat(dirfd, head, 0);
 	if (rec)
 		(void)unlinkat(dirfd, rec, 0);
 }

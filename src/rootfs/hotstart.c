@@ -262,7 +262,7 @@ static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 			look_elsewhere(hs, rq, ret);
 		return;
 	}
-	if (!recording && rq->may_record &&
+	if (!recording && rq->may_record && hs->o.rerecord > 0 &&
 	    bs_hotwatch_verdict(image, &ret->hot) == BS_VERDICT_STALE)
 		look_again(hs, rq, image, id, ret);
 	if (ret->stream)
@@ -273,7 +273,7 @@ static void look(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		watch_kept(hs, rq, image, id, &ret->hot);
 }
 
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot, bool warm);
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot);
 
 void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		      struct bs_hotstart_plan *ret)
@@ -285,11 +285,14 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 
 		hot.image.digest = *rq->image; /* whoever's it is, it is streamed for this one */
 		/* NULL: it comes already; or there is no memory, and it is only slower */
-		ret->streamed = reserve(hs, &hot, !ret->record);
+		ret->streamed = reserve(hs, &hot);
 		ret->stream = ret->streamed != NULL;
 	}
-	if (!ret->record) /* else it reads through a mount of its own */
-		bs_hotwatch_other(hs->watch, rq->image, rq->workload);
+}
+
+void bs_hotstart_shares(struct bs_hotstart *hs, const struct bs_hotstart_request *rq)
+{
+	bs_hotwatch_other(hs->watch, rq->image, rq->workload);
 }
 
 /* --- streaming ------------------------------------------------------------------------------ */
@@ -368,17 +371,22 @@ static bool runs_another(struct bs_hotstart *hs, const struct streamed *s)
 }
 
 /* The next start asks anew. One that was made here did not come from a source that was wrong. */
-static void forget_wrong(const struct streamed *s, bool is_bad)
+static void forget_bad(const struct bs_cached *of, const char *id, const struct bs_hot *hot,
+		       bool is_bad)
+{
+	if (bs_hot_has_pack(of, id, hot))
+		return;
+	forget(of, id);
+	if (is_bad)
+		note_bad(of, id, hot);
+}
+
+static void forget_streamed(const struct streamed *s, bool is_bad)
 {
 	const struct bs_cached *of = s->donor ? bs_hotdonor_image(s->donor) : s->image;
 	char id[HOT_ID_LEN + 1];
 
-	(void)bs_hot_id(&of->digest, s->hot.workload, id);
-	if (bs_hot_has_pack(of, id, &s->hot))
-		return;
-	forget(of, id);
-	if (is_bad)
-		note_bad(of, id, &s->hot);
+	forget_bad(of, bs_hot_id(&of->digest, s->hot.workload, id), &s->hot, is_bad);
 }
 
 static void op_done(void *cookie, const struct bs_stream_result *result)
@@ -403,7 +411,7 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)
-		forget_wrong(s, is_verdict(result->error));
+		forget_streamed(s, is_verdict(result->error));
 	if (result->error == -EBADMSG)
 		bs_hotstart_tell(hs, BS_LOG_WARNING,
 				 "the hot pack of workload '%s' has wrong bytes: not used any more",
@@ -418,6 +426,8 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	s->result = *result;
 	s->running = false;
 	last = !runs_another(hs, s);
+	if (s->donor)
+		bs_hotdonor_end(s->donor);
 	if (s->told && !s->warming)
 		s->pack = bs_pack_free(s->pack);
 	(void)pthread_cond_broadcast(&hs->landed);
@@ -451,7 +461,7 @@ DEFINE_BS_AUTO(streamed, struct streamed, streamed_free)
  * In the list from now on, running: a second start finds it. Those of the same that have
  * ended go. NULL: another start was first.
  */
-static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot, bool warm)
+static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot)
 {
 	struct streamed *s = calloc(1, sizeof(*s));
 	unsigned int n = 0;
@@ -462,7 +472,6 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 	s->hot = *hot;
 	s->tl = BS_TIMELINE_NONE;
 	s->running = true;
-	s->told = !warm;
 	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
 	if (streams(hs, &hot->image.digest, hot->workload)) {
@@ -488,9 +497,14 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 
 static void unreserve(struct bs_hotstart *hs, struct streamed *s)
 {
+	bool last;
+
 	(void)pthread_mutex_lock(&hs->lock);
+	last = !runs_another(hs, s);
 	bs_list_remove(&s->all);
 	(void)pthread_mutex_unlock(&hs->lock);
+	if (last) /* one that ended meanwhile took this one for another that comes */
+		bs_hotwatch_streams(hs->watch, &s->hot.image.digest, false);
 	(void)streamed_free(s);
 }
 
@@ -570,9 +584,7 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	if (r == 0 && pack->len != p->hot.pack.size)
 		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
 	if (r < 0) {
-		forget(of, id);
-		if (is_verdict(r))
-			note_bad(of, id, &p->hot);
+		forget_bad(of, id, &p->hot, is_verdict(r));
 		return r;
 	}
 	keep(of, id, &p->hot, head);
@@ -583,17 +595,19 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
 {
+	bs_auto(hotdonor) struct bs_hotdonor *donor = NULL;
 	bs_auto(pack) struct bs_pack *pack = NULL;
-	struct bs_cached *image = NULL;
+	struct bs_cached *image;
+	uint64_t copied = 0;
 	uint8_t *landed;
 	int r = read_pack(hs, rq, p, &image, &pack, err);
 
 	if (r == 0 && p->donor)
-		r = bs_hotdonor_open(p->donor, image, &pack, &s->donor, err);
+		r = bs_hotdonor_open(p->donor, image, &pack, &donor, err);
 	if (r < 0)
 		return r;
-	if (s->donor)
-		s->copied = bs_hotdonor_copy(s->donor, image, pack);
+	if (donor)
+		copied = bs_hotdonor_copy(donor, image, pack);
 	landed = calloc(pack->n_segments, 1);
 	if (!landed)
 		return bs_fail(err, -ENOMEM, "out of memory");
@@ -601,6 +615,8 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	(void)pthread_mutex_lock(&hs->lock);
 	s->landed = landed;
 	s->image = image;
+	s->donor = bs_take(&donor);
+	s->copied = copied;
 	s->pack = bs_take(&pack);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return 0;
@@ -644,8 +660,12 @@ int bs_hotstart_stream(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       struct bs_hotstart_plan *p, struct bs_error *err)
 {
 	struct streamed *s = bs_take(&p->streamed);
-	int r = open_pack(hs, rq, p, s, err);
+	int r;
 
+	(void)pthread_mutex_lock(&hs->lock);
+	s->told = p->record; /* its reads go through a mount that nobody warms */
+	(void)pthread_mutex_unlock(&hs->lock);
+	r = open_pack(hs, rq, p, s, err);
 	if (r < 0) {
 		hs->o.streaming(hs->o.cookie, rq->image, rq->workload, false);
 		unreserve(hs, s);

@@ -104,6 +104,9 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		      struct bs_hotstart_plan *ret);
 void bs_hotstart_plan_done(struct bs_hotstart_plan *p);
 
+/* The start is not recorded: it reads through the mount that all share. */
+void bs_hotstart_shares(struct bs_hotstart *hs, const struct bs_hotstart_request *rq);
+
 /*
  * Starts the stream; blocks for its head and until somebody has fetched the image's table.
  * Its end is told of (streaming) in any case. Of a start that is recorded, nobody is warmed

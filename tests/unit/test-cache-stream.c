@@ -540,6 +540,40 @@ static void a_reader_waits_for_no_unpacking_of_a_stream(void **state)
 	assert_int_equal(n_decoding_max, UNPACKERS - 1);
 }
 
+static void store_segment(uint32_t i)
+{
+	uint8_t bytes[2 * MODEL_BLOCK];
+
+	for (uint32_t k = 0; k < SEGMENT_BLOCKS / 2; k++) {
+		model_content(at(i, k), bytes, sizeof(bytes));
+		assert_int_equal(bs_blob_store_blocks(blob, extents[i][k].block, 2, bytes), 0);
+	}
+}
+
+/* Blocks can be copied from elsewhere while somebody waits for a stream to bring them. */
+static void who_waits_for_what_comes_from_elsewhere_is_answered(void **state)
+{
+	const uint32_t soon = 18; /* two first ranges have 16 */
+	struct waiting w;
+
+	for (uint32_t i = soon + 1; i < SEGMENTS; i++)
+		store_segment(i);
+	fake.hold = 1;
+	start_stream();
+	for (int i = 0; i < 20000 && !__atomic_load_n(&fake.n_hot, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	usleep(20000);
+	read_start(&w, at(soon, 0), 2 * MODEL_BLOCK);
+	assert_int_equal(stats().stream_waits, 1); /* no fetch of its own */
+	/* so that nobody lands in its unit but the segment itself */
+	for (uint32_t i = 16; i <= soon; i++)
+		store_segment(i);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	read_end(&w);
+	assert_int_equal(fake.n_demand, 0);
+}
+
 static void faults_are_tried_again(void **state)
 {
 	struct waiting w;
@@ -776,6 +810,7 @@ int main(void)
 		STREAM_TEST(readers_wait_for_what_comes_and_overtake_what_does_not),
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
 		STREAM_TEST(a_reader_waits_for_no_unpacking_of_a_stream),
+		STREAM_TEST(who_waits_for_what_comes_from_elsewhere_is_answered),
 		STREAM_TEST(faults_are_tried_again),
 		STREAM_TEST(a_dead_source_ends_the_stream_and_readers_go_on),
 		STREAM_TEST(a_source_that_comes_back_is_gone_on_with),

@@ -219,12 +219,13 @@ static void the_names_tell_of_readahead(void **state)
 	end(&s);
 }
 
-static int hot_text(const char *workload)
+static int hot_text(const char *before, const char *workload)
 {
 	char text[256];
 	int fd = bs_memfd("hot");
 
-	(void)snprintf(text, sizeof(text), DIGEST "\n%s\ndocker://a/b\ndocker://c/d\n", workload);
+	(void)snprintf(text, sizeof(text), "%s" DIGEST "\n%s\ndocker://a/b\ndocker://c/d\n", before,
+		       workload);
 	assert_int_equal(bs_pwrite_full(fd, text, strlen(text), 0), 0);
 	return fd;
 }
@@ -239,8 +240,10 @@ static void put(struct super *s, const char *name, int fd)
 }
 
 /* The HOT request of an adopted start: all that the one before us knew. */
-static void asked_for(struct super *s, const char *workload)
+static void asked_for(struct super *s, const char *workload, bool is_hot_only)
 {
+	uint64_t hot_only;
+
 	bs_list_for_each(it, &s->pending) {
 		const struct pending *p = bs_list_entry(it, struct pending, all);
 
@@ -250,6 +253,9 @@ static void asked_for(struct super *s, const char *workload)
 		assert_string_equal(bs_msg_text(&p->request, BS_TAG_DIGEST, 0), DIGEST);
 		assert_string_equal(bs_msg_text(&p->request, BS_TAG_SOURCE, 0), "docker://a/b");
 		assert_string_equal(bs_msg_text(&p->request, BS_TAG_SOURCE, 1), "docker://c/d");
+		hot_only = 0;
+		(void)bs_msg_u64(&p->request, BS_TAG_HOT_ONLY, &hot_only);
+		assert_int_equal(hot_only, is_hot_only);
 		return;
 	}
 	fail_msg("nobody asks for workload %s", workload);
@@ -264,8 +270,8 @@ static void a_start_whose_pack_comes_is_gone_on_with(void **state)
 
 	from_keeper(&s, "listen", &keeper);
 	s.conf = &conf;
-	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
-	mounts_adopt(&s, HOTS_KEPT "2", hot_text("serve"));
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("", "train"));
+	mounts_adopt(&s, HOTS_KEPT "2", hot_text("hot-only ", "serve"));
 	mounts_adopt(&s, HOTS_KEPT "3", bs_memfd("nothing"));
 	i = mounts_get(&s, DIGEST, false);
 	assert_int_equal(i->n_hots, 2);
@@ -273,8 +279,8 @@ static void a_start_whose_pack_comes_is_gone_on_with(void **state)
 	hots_keep_all(&s, put);
 	assert_int_equal(n_put, 2);
 	hots_new_worker(&s);
-	asked_for(&s, "train");
-	asked_for(&s, "serve");
+	asked_for(&s, "train", false);
+	asked_for(&s, "serve", true);
 	(void)bs_close(keeper);
 	bs_list_for_each(it, &s.pending)
 		bs_list_entry(it, struct pending, all)->open = false;
@@ -294,11 +300,11 @@ static void a_pack_that_kills_workers_is_left(void **state)
 
 	from_keeper(&s, "listen", &keeper);
 	s.conf = &conf;
-	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("", "train"));
 	i = mounts_get(&s, DIGEST, false);
 	for (int n = 0; n < 3; n++) {
 		hots_new_worker(&s);
-		asked_for(&s, "train");
+		asked_for(&s, "train", false);
 		bs_list_for_each(it, &s.pending)
 			bs_list_entry(it, struct pending, all)->open = false;
 	}
@@ -315,8 +321,8 @@ static void the_end_of_one_pack_is_not_that_of_another(void **state)
 	int keeper;
 
 	from_keeper(&s, "listen", &keeper);
-	mounts_adopt(&s, HOTS_KEPT "1", hot_text("train"));
-	mounts_adopt(&s, HOTS_KEPT "2", hot_text("serve"));
+	mounts_adopt(&s, HOTS_KEPT "1", hot_text("", "train"));
+	mounts_adopt(&s, HOTS_KEPT "2", hot_text("hot-only ", "serve"));
 	i = mounts_get(&s, DIGEST, false);
 	hots_streaming(&s, DIGEST, "train", true);
 	hots_streaming(&s, DIGEST, "serve", true);

@@ -247,6 +247,41 @@ static void background_waits_for_the_end_of_demand(void **state)
 	assert_true(first_background_ns >= last_demand_ns + BS_YIELD_QUIET_NS / 2);
 }
 
+static void start_one(struct bs_loop *l, const char *host, enum bs_lane lane, struct board *b,
+		      struct bs_range *rg, char *buf)
+{
+	struct bs_registry_options o = { .loop = l, .plain_http = true, .tls_verify = true };
+	bs_auto(repo) struct bs_repo *r = NULL;
+
+	assert_int_equal(bs_registry_open(&o, host, "a/b", &r, NULL), 0);
+	*rg = (struct bs_range){
+		.off = lane, .len = 1, .buf = buf, .lane = lane, .done = on_range, .cookie = b
+	};
+	bs_repo_read(r, rg);
+}
+
+/* A registry that hangs is no reason to fetch nothing from others. */
+static void background_waits_for_demand_at_its_own_host_alone(void **state)
+{
+	struct bs_loop_options o = { .stall_timeout_ns = 400 * BS_NS_PER_MS,
+				     .background_yields = true };
+	bs_auto(loop) struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	struct bs_range demand, same, other;
+	char host[2][64], buf[3];
+	bs_autofd int one = silent_server(host[0], sizeof(host[0]));
+	bs_autofd int two = silent_server(host[1], sizeof(host[1]));
+
+	assert_int_equal(bs_loop_new(&o, &l, NULL), 0);
+	start_one(l, host[0], BS_LANE_DEMAND, &b, &demand, &buf[0]);
+	(void)usleep(20000);
+	start_one(l, host[0], BS_LANE_BACKGROUND, &b, &same, &buf[1]);
+	start_one(l, host[1], BS_LANE_BACKGROUND, &b, &other, &buf[2]);
+	await(&b, 3);
+	assert_true(other.started_ns < demand.ended_ns);
+	assert_true(same.started_ns >= demand.ended_ns + BS_YIELD_QUIET_NS / 2);
+}
+
 struct slow {
 	struct bs_task task;
 	struct bs_loop *l;
@@ -415,6 +450,7 @@ int main(void)
 		UNIT_TEST(a_stall_ends_each_and_demand_goes_first),
 		UNIT_TEST(the_background_gives_way_to_a_stream),
 		UNIT_TEST(background_waits_for_the_end_of_demand),
+		UNIT_TEST(background_waits_for_demand_at_its_own_host_alone),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
 		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
 		UNIT_TEST(a_server_cannot_lead_to_a_link_local_address),
