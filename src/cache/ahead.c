@@ -24,8 +24,9 @@
 #define RANGES 2u /* around reads, of all blobs, on their way */
 
 /* A unit is 128 KiB, but at the end of what belongs together. */
-#define SCAN_UNITS 4u		    /* in sequence: then it is a scan */
-#define SCAN_SLACK 4u		    /* units that a read of it may be off */
+#define SCAN_UNITS 8u		    /* in sequence: then it is a scan */
+#define SCAN_SKIP 1u		    /* units that a read of it may come too early */
+#define SCAN_BACK 4u		    /* or too late */
 #define SCAN_WINDOW_UNITS 128u	    /* 16 MiB ahead at most */
 #define SCAN_RANGES 8u		    /* of all scans, on their way: as many as connections */
 #define SCAN_RANGE_BYTES (1u << 20) /* of data */
@@ -164,10 +165,10 @@ static struct scan *note_read(struct bs_fill *f, const struct bs_blob *b, uint32
 
 	for (uint32_t i = 0; i < SCANS; i++) {
 		s = &f->scans[i];
-		if (s->blob != b || first > s->next + SCAN_SLACK || last + 1 + SCAN_SLACK < s->next)
+		if (s->blob != b || first > s->next + SCAN_SKIP || last + 1 + SCAN_BACK < s->next)
 			continue;
 		if (last + 1 > s->next) {
-			s->run += last + 1 - s->next;
+			s->run += last + 1 - BS_MAX(first, s->next);
 			s->next = last + 1;
 		}
 		s->used_ns = now;
