@@ -460,9 +460,10 @@ static void keep_old(struct bs_hotstart *hs, const struct recorded *r,
 		     const struct bs_hotagain *old, enum bs_verdict v)
 {
 	bs_hotwatch_judge(r->pub.image, &old->hot, v);
-	bs_hotstart_tell(hs, BS_LOG_INFO,
-			 "workload '%s' was recorded again: %s, its hot pack stays", r->workload,
-			 v == BS_VERDICT_RIGHT ? "it is right" : "but not for long enough");
+	bs_hotstart_tell(hs, BS_LOG_INFO, "workload '%s' was recorded again: %s, it stays",
+			 r->workload,
+			 v == BS_VERDICT_RIGHT ? "its hot pack is right"
+					       : "not for long enough to judge its hot pack");
 }
 
 static void build(struct bs_hotstart *hs, const struct recorded *r)

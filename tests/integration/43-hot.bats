@@ -476,7 +476,7 @@ translated() {
 }
 
 @test "an image with one more layer starts with what the old one's pack has of it" {
-	local alone bytes hot old
+	local alone bytes old
 	hot_image "hot record = never" "hot publish = no"
 	old=$(lazy_digest py)
 	other_script "$script"
@@ -497,15 +497,14 @@ translated() {
 
 	# what it has on this node is copied, and the start recorded all the same
 	bytes=$(frame_bytes)
-	hot=$(node_status .served.cache.hot_bytes)
 	run_again one
 	bst_wait 10 translated
 	echo "alone $alone, now $(($(frame_bytes) - bytes)), $(translated)"
 	[ "$(translated .pack_of)" = "$old" ]
-	[ "$(translated .copied_blocks)" -gt 1500 ]
+	# of whole frames, each proven again
+	[ "$(translated .copied_blocks)" -gt 500 ]
 	# all but what it read in the moment before
 	[ $(($(frame_bytes) - bytes)) -lt $((alone * 3 / 4)) ]
-	[ $(($(node_status .served.cache.hot_bytes) - hot)) -lt 500000 ]
 	hot_state .state | grep -x recording
 	bst_wait 30 recorded
 
