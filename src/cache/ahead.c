@@ -93,22 +93,6 @@ static struct fetch *fetch_of(struct bs_fill *f, struct bs_blob *b, struct bs_or
 
 /* --- around a read ---------------------------------------------------------------------------- */
 
-static void fetch_run(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, int64_t from,
-		      int step, uint64_t bytes)
-{
-	struct fetch *fe = NULL;
-	uint32_t first, n = 0;
-
-	(void)pthread_mutex_lock(&f->lock);
-	if (f->n_ahead < RANGES && !bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
-		n = find_run(f, b, o, from, step, bytes, &first);
-	if (n > 0)
-		fe = fetch_of(f, b, o, first, n, &f->n_ahead);
-	(void)pthread_mutex_unlock(&f->lock);
-	if (fe)
-		bs_fill_submit(fe);
-}
-
 /* Whether a read at the unit, in the direction of step, continues others. */
 static bool reads_on(struct bs_blob *b, uint32_t unit, int step)
 {
@@ -120,17 +104,24 @@ static bool reads_on(struct bs_blob *b, uint32_t unit, int step)
 	       bs_blob_has(b, (uint32_t)before);
 }
 
-static void fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
-			 uint32_t last)
+/* Both ways, as far as there is something: how many ranges. Lock held. */
+static uint32_t fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+			     uint32_t first, uint32_t last, struct fetch **ret)
 {
-	uint32_t bytes = bs_origin_ahead(o);
+	const uint32_t bytes = bs_origin_ahead(o);
+	uint32_t n_ret = 0;
 
-	if (atomic_load_explicit(&f->n_ahead, memory_order_relaxed) >= RANGES)
-		return;
-	if (reads_on(b, first, 1))
-		fetch_run(f, b, o, (int64_t)last + 1, 1, bytes);
-	if (reads_on(b, last, -1))
-		fetch_run(f, b, o, (int64_t)first - 1, -1, bytes / 2);
+	for (int step = 1; step >= -1; step -= 2) {
+		const int64_t from = step > 0 ? (int64_t)last + 1 : (int64_t)first - 1;
+		uint32_t at, n;
+
+		if (f->n_ahead >= RANGES || !reads_on(b, step > 0 ? first : last, step))
+			continue;
+		n = find_run(f, b, o, from, step, step > 0 ? bytes : bytes / 2, &at);
+		if (n > 0 && (ret[n_ret] = fetch_of(f, b, o, at, n, &f->n_ahead)))
+			n_ret++;
+	}
+	return n_ret;
 }
 
 /* --- ahead of who reads in sequence ----------------------------------------------------------- */
@@ -207,22 +198,23 @@ void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, ui
 		   uint32_t last)
 {
 	struct fetch *fe[SCAN_RANGES];
-	struct scan *s = NULL;
+	struct scan *s;
 	uint32_t n = 0;
 
 	/* without the lock: what is complete is read most */
 	if (bs_blob_n_present(b) == bs_blob_geometry(b)->n_units)
 		return;
 	(void)pthread_mutex_lock(&f->lock);
-	if (!bs_fill_is_streaming(f, b)) /* what is wanted comes anyway */
+	if (!bs_fill_is_streaming(f, b)) { /* else what is wanted comes anyway */
 		s = note_read(f, b, first, last);
-	while (s && n < SCAN_RANGES && (fe[n] = next_of_scan(f, b, o, s)))
-		n++;
+		if (!s)
+			n = fetch_around(f, b, o, first, last, fe);
+		while (s && n < SCAN_RANGES && (fe[n] = next_of_scan(f, b, o, s)))
+			n++;
+	}
 	(void)pthread_mutex_unlock(&f->lock);
 	for (uint32_t i = 0; i < n; i++)
 		bs_fill_submit(fe[i]);
-	if (!s)
-		fetch_around(f, b, o, first, last);
 }
 
 void bs_fill_ahead_learn(const struct fetch *fe)

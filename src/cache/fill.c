@@ -620,7 +620,6 @@ static void fetch_ended(struct job *j, struct unpacker *un)
 	}
 }
 
-/* The next job, demand first; NULL: none. Lock held. */
 /* How many may run what is not demand: proving and unpacking must leave somebody for readers. */
 static bool may_take(const struct bs_fill *f, enum bs_lane lane)
 {
@@ -633,6 +632,7 @@ static bool may_take(const struct bs_fill *f, enum bs_lane lane)
 	       (lane == BS_LANE_HOT || background == 0 || background + 2 < f->o.n_unpackers);
 }
 
+/* The next job, demand first; NULL: none. Lock held. */
 static struct job *take_job(struct bs_fill *f, enum bs_lane *ret_lane)
 {
 	for (int lane = 0; lane < BS_LANE_MAX; lane++) {

@@ -108,7 +108,7 @@ struct bs_fill {
 	struct bs_list streams;		   /* of stream.c */
 	pthread_t *unpackers;
 	unsigned int n_started;
-	/* ranges of ahead.c on their way, around reads and ahead of scans; they grow under lock */
+	/* ranges of ahead.c on their way, around reads and ahead of scans; grow under lock */
 	_Atomic unsigned int n_ahead, n_scan;
 	struct scan scans[SCANS];
 	unsigned int n_taken[BS_LANE_MAX]; /* jobs of that lane that run now */

@@ -18,10 +18,10 @@
 struct bs_origin {
 	atomic_uint refs;
 	struct bs_digest data;
-	pthread_mutex_t lock; /* guards repos and wrong */
+	pthread_mutex_t lock; /* guards repos, worked and wrong */
 	struct bs_repo *repos[BS_ORIGIN_SOURCES_MAX];
 	size_t n_repos;
-	_Atomic uint32_t worked; /* a bit for each of repos */
+	uint32_t worked; /* a bit for each of repos */
 	struct bs_map wrong;
 	atomic_uint n_wrong;  /* most reads need no more than to see 0 */
 	_Atomic size_t start; /* turn of the source that worked last */
@@ -171,27 +171,16 @@ void bs_origin_wrong(struct bs_origin *o, uint32_t unit, uint64_t wait_ns)
 	(void)pthread_mutex_unlock(&o->lock);
 }
 
-/* A source that is added at this moment shifts the turns: the bit is then another's once. */
-static void note_worked(struct bs_origin *o, size_t source)
-{
-	size_t n;
-
-	(void)pthread_mutex_lock(&o->lock);
-	n = o->n_repos;
-	if (n > 0)
-		o->worked |= 1u << source % n;
-	(void)pthread_mutex_unlock(&o->lock);
-}
-
 void bs_origin_right(struct bs_origin *o, uint32_t unit, size_t source)
 {
-	struct wrong_unit *w;
+	struct wrong_unit *w = NULL;
 
-	note_worked(o, source);
-	if (atomic_load_explicit(&o->n_wrong, memory_order_relaxed) == 0)
-		return;
 	(void)pthread_mutex_lock(&o->lock);
-	w = bs_map_remove(&o->wrong, &unit, sizeof(unit));
+	/* one that was added since it was asked shifts the turns: the bit is then another's, once */
+	if (o->n_repos > 0)
+		o->worked |= 1u << source % o->n_repos;
+	if (o->n_wrong > 0)
+		w = bs_map_remove(&o->wrong, &unit, sizeof(unit));
 	if (w)
 		o->n_wrong--;
 	(void)pthread_mutex_unlock(&o->lock);
