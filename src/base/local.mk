@@ -11,6 +11,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/jsonw.c %D%/jsonw.h \
 	%D%/limit.c %D%/limit.h \
 	%D%/list.h \
+	%D%/latch.c %D%/latch.h \
 	%D%/lock.c %D%/lock.h \
 	%D%/log.c %D%/log.h \
 	%D%/map.c %D%/map.h \

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/latch.h"
 #include "cache/fillpriv.h"
 
 #define DEMAND_DATA_MAX (1u << 20) /* bytes of one demand range */
@@ -269,35 +270,20 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 		bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
 }
 
-/* A read that is waited for. */
-struct waited {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool over;
-};
-
-static void wake(struct bs_read *rd)
+static void read_waited(struct bs_read *rd)
 {
-	struct waited *w = rd->cookie;
-
-	(void)pthread_mutex_lock(&w->lock);
-	w->over = true;
-	(void)pthread_cond_signal(&w->changed);
-	(void)pthread_mutex_unlock(&w->lock);
+	bs_latch_open(rd->cookie);
 }
 
 int bs_fill_read_wait(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf)
 {
-	struct waited w = { .lock = PTHREAD_MUTEX_INITIALIZER,
-			    .changed = PTHREAD_COND_INITIALIZER };
+	struct bs_latch over = BS_LATCH_INIT;
 
-	rd->done = wake;
-	rd->cookie = &w;
+	rd->done = read_waited;
+	rd->cookie = &over;
 	bs_fill_read(f, rd, scratch, unit_buf);
-	(void)pthread_mutex_lock(&w.lock);
-	while (!w.over)
-		(void)pthread_cond_wait(&w.changed, &w.lock);
-	(void)pthread_mutex_unlock(&w.lock);
+	bs_latch_wait(&over);
+	bs_latch_done(&over);
 	rd->cookie = NULL;
 	return rd->result;
 }

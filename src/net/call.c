@@ -13,15 +13,14 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/latch.h"
 #include "net/url.h"
 
 #define REDIRECTS_MAX 5
@@ -399,55 +398,35 @@ void bs_call_start(struct bs_call *c)
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-struct waiter {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool over;
-};
+#define PROGRESS_NS (100 * BS_NS_PER_MS)
 
-static void wake(struct bs_call *c)
+static void call_waited(struct bs_call *c)
 {
-	struct waiter *w = c->cookie;
-
-	(void)pthread_mutex_lock(&w->lock);
-	w->over = true;
-	(void)pthread_cond_signal(&w->cond);
-	(void)pthread_mutex_unlock(&w->lock);
+	bs_latch_open(c->cookie);
 }
 
 int bs_call_run(struct bs_call *c, void (*progress)(void *cookie, uint64_t sent), void *cookie)
 {
-	struct waiter w = { .lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER };
+	struct bs_latch over = BS_LATCH_INIT;
 	void *old_cookie = c->cookie;
 	uint64_t sent = 0;
+	bool ended = false;
 
 	assert(!bs_loop_is_self(c->http.loop));
-	c->cookie = &w;
-	c->done = wake;
+	c->cookie = &over;
+	c->done = call_waited;
 	bs_call_start(c);
-	(void)pthread_mutex_lock(&w.lock);
-	while (!w.over) {
-		struct timespec until;
+	if (!progress)
+		bs_latch_wait(&over);
+	while (progress && !ended) {
 		uint64_t now_sent;
 
-		if (!progress) {
-			(void)pthread_cond_wait(&w.cond, &w.lock);
-			continue;
-		}
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += 100 * (long)BS_NS_PER_MS;
-		if (until.tv_nsec >= (long)BS_NS_PER_S) {
-			until.tv_nsec -= (long)BS_NS_PER_S;
-			until.tv_sec++;
-		}
-		(void)pthread_cond_clockwait(&w.cond, &w.lock, CLOCK_MONOTONIC, &until);
+		ended = bs_latch_wait_for(&over, PROGRESS_NS);
 		now_sent = __atomic_load_n(&c->http.sent, __ATOMIC_RELAXED);
 		if (now_sent != sent)
 			progress(cookie, sent = now_sent);
 	}
-	(void)pthread_mutex_unlock(&w.lock);
-	(void)pthread_cond_destroy(&w.cond);
-	(void)pthread_mutex_destroy(&w.lock);
+	bs_latch_done(&over);
 	c->cookie = old_cookie;
 	return c->result;
 }

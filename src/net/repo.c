@@ -9,13 +9,13 @@
 #include "net/repo.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/latch.h"
 
 void bs_manifest_done(struct bs_manifest *m)
 {
@@ -193,34 +193,20 @@ void bs_repo_read(struct bs_repo *r, struct bs_range *rg)
 	r->ops->read(r, rg);
 }
 
-/* A range that is waited for. */
-struct waited {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool over;
-};
-
-static void wake(struct bs_range *rg)
+static void range_waited(struct bs_range *rg)
 {
-	struct waited *w = rg->cookie;
-
-	(void)pthread_mutex_lock(&w->lock);
-	w->over = true;
-	(void)pthread_cond_signal(&w->changed);
-	(void)pthread_mutex_unlock(&w->lock);
+	bs_latch_open(rg->cookie);
 }
 
 int bs_repo_read_wait(struct bs_repo *r, struct bs_range *rg)
 {
-	struct waited w = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false };
+	struct bs_latch over = BS_LATCH_INIT;
 
-	rg->done = wake;
-	rg->cookie = &w;
+	rg->done = range_waited;
+	rg->cookie = &over;
 	bs_repo_read(r, rg);
-	(void)pthread_mutex_lock(&w.lock);
-	while (!w.over)
-		(void)pthread_cond_wait(&w.changed, &w.lock);
-	(void)pthread_mutex_unlock(&w.lock);
+	bs_latch_wait(&over);
+	bs_latch_done(&over);
 	rg->cookie = NULL;
 	return rg->result;
 }

@@ -6,6 +6,10 @@ UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-base-latch
+tests_unit_test_base_latch_SOURCES = %D%/test-base-latch.c %D%/unit.h
+tests_unit_test_base_latch_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-base-spawn
 tests_unit_test_base_spawn_SOURCES = %D%/test-base-spawn.c %D%/unit.h
 tests_unit_test_base_spawn_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
