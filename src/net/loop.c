@@ -44,7 +44,7 @@
 struct host {
 	char *origin;
 	unsigned int running, demand, hot, others; /* others: hot and background */
-	struct bs_yield yield;			   /* to those before background */
+	struct bs_yield_pause pause;		   /* of the background */
 	struct bs_pace_host pace;
 };
 
@@ -79,8 +79,8 @@ struct bs_loop {
 	/* the loop's thread only */
 	struct bs_list queue[BS_LANE_MAX], running;
 	unsigned int n_running, n_background;
-	struct bs_yield yield; /* what the links bring */
-	uint64_t pause_ns;     /* until the first host that background waits for; 0: none */
+	struct bs_yield_share whole; /* what the links bring */
+	uint64_t pause_ns;	     /* until the first host that background waits for; 0: none */
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
@@ -235,7 +235,7 @@ static void put_host(struct bs_loop *l, struct host *host)
 static bool pauses(struct bs_loop *l, struct host *host)
 {
 	unsigned int before = host->hot + (l->o.background_yields ? host->demand : 0);
-	uint64_t ns = bs_yield_wait(&host->yield, bs_clock_ns(), before);
+	uint64_t ns = bs_yield_wait(&host->pause, bs_clock_ns(), before);
 
 	if (ns > 0 && (l->pause_ns == 0 || ns < l->pause_ns))
 		l->pause_ns = ns;
@@ -261,7 +261,7 @@ static uint64_t rate(const struct bs_loop *l)
 {
 	const uint64_t r = __atomic_load_n(&l->background_rate, __ATOMIC_RELAXED);
 	const unsigned int percent = __atomic_load_n(&l->background_share, __ATOMIC_RELAXED);
-	const uint64_t share = percent ? bs_yield_rate(&l->yield, percent, bs_clock_ns()) : 0;
+	const uint64_t share = percent ? bs_yield_rate(&l->whole, percent, bs_clock_ns()) : 0;
 
 	return r && share ? BS_MIN(r, share) : r + share;
 }
@@ -327,7 +327,7 @@ static void tell_host(struct bs_http *h, uint64_t now)
 {
 	struct host *host = h->host;
 
-	bs_yield_brought(&h->loop->yield, now, h->received - h->paced, h->loop->n_background > 0);
+	bs_yield_brought(&h->loop->whole, now, h->received - h->paced, h->loop->n_background > 0);
 	bs_pace_host_brought(&host->pace, now, h->received - h->paced, host->running == 0);
 	h->paced = h->received;
 }
@@ -359,9 +359,9 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
 		host->demand -= h->lane == BS_LANE_DEMAND;
 		if (h->lane == BS_LANE_DEMAND && l->o.background_yields)
-			bs_yield_demand_ended(&host->yield, bs_clock_ns());
+			bs_yield_demand_ended(&host->pause, bs_clock_ns());
 		if (l->n_background == 0) /* a rest is not measured */
-			bs_yield_brought(&l->yield, bs_clock_ns(), 0, false);
+			bs_yield_brought(&l->whole, bs_clock_ns(), 0, false);
 		put_host(l, host);
 		h->host = NULL;
 		uncount(&l->stats.running[h->lane]);
@@ -391,7 +391,7 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
 	host->demand += h->lane == BS_LANE_DEMAND;
 	if (h->lane == BS_LANE_BACKGROUND)
-		bs_yield_started(&host->yield);
+		bs_yield_started(&host->pause);
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);

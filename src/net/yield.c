@@ -7,12 +7,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-static bool is_known(const struct bs_yield *y, uint64_t now_ns)
+static bool is_known(const struct bs_yield_share *y, uint64_t now_ns)
 {
 	return y->whole > 0 && now_ns < y->measured_ns + BS_YIELD_AGAIN_NS;
 }
 
-void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool runs)
+void bs_yield_brought(struct bs_yield_share *y, uint64_t now_ns, uint64_t bytes, bool runs)
 {
 	if (is_known(y, now_ns))
 		return;
@@ -36,24 +36,24 @@ void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool 
 	y->since_ns = 0;
 }
 
-uint64_t bs_yield_rate(const struct bs_yield *y, unsigned int percent, uint64_t now_ns)
+uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uint64_t now_ns)
 {
 	if (percent == 0 || percent >= 100 || !is_known(y, now_ns))
 		return 0;
 	return BS_MAX((uint64_t)((unsigned __int128)y->whole * percent / 100), BS_YIELD_RATE_MIN);
 }
 
-void bs_yield_demand_ended(struct bs_yield *y, uint64_t now_ns)
+void bs_yield_demand_ended(struct bs_yield_pause *y, uint64_t now_ns)
 {
 	y->demand_ns = now_ns;
 }
 
-uint64_t bs_yield_wait(struct bs_yield *y, uint64_t now_ns, unsigned int demand)
+uint64_t bs_yield_wait(struct bs_yield_pause *y, uint64_t now_ns, unsigned int before)
 {
 	const uint64_t quiet_ns = y->demand_ns ? y->demand_ns + BS_YIELD_QUIET_NS : 0;
 	uint64_t end_ns;
 
-	if (demand == 0 && now_ns >= quiet_ns) {
+	if (before == 0 && now_ns >= quiet_ns) {
 		y->paused_ns = 0;
 		return 0;
 	}
@@ -63,12 +63,12 @@ uint64_t bs_yield_wait(struct bs_yield *y, uint64_t now_ns, unsigned int demand)
 	if (now_ns >= end_ns)
 		return 0;
 	/* when the last of them ends, the caller asks again */
-	if (demand == 0)
+	if (before == 0)
 		end_ns = BS_MIN(end_ns, quiet_ns);
 	return end_ns - now_ns;
 }
 
-void bs_yield_started(struct bs_yield *y)
+void bs_yield_started(struct bs_yield_pause *y)
 {
 	y->paused_ns = 0;
 }

@@ -22,26 +22,28 @@
 #define BS_YIELD_QUIET_NS UINT64_C(250000000)  /* after a demand fetch */
 #define BS_YIELD_PAUSE_NS UINT64_C(5000000000) /* one pause; then one range may go */
 
-/* Zeros: nothing was seen yet. */
-struct bs_yield {
+/* Both: zeros, nothing was seen yet. */
+struct bs_yield_share {
 	uint64_t whole; /* bytes per second that were measured; 0: not yet */
 	uint64_t measured_ns, since_ns, bytes;
+};
+struct bs_yield_pause {
 	uint64_t demand_ns; /* of the last demand fetch that ended; 0: none */
 	uint64_t paused_ns; /* since then the background lane waits; 0: it does not */
 };
 
 /* bytes came, of any lane. runs: the background lane has a transfer under way. */
-void bs_yield_brought(struct bs_yield *y, uint64_t now_ns, uint64_t bytes, bool runs);
+void bs_yield_brought(struct bs_yield_share *y, uint64_t now_ns, uint64_t bytes, bool runs);
 /* Bytes per second that are percent of the whole; 0: no limit now. */
-uint64_t bs_yield_rate(const struct bs_yield *y, unsigned int percent, uint64_t now_ns);
+uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uint64_t now_ns);
 
 /* A demand fetch has ended. */
-void bs_yield_demand_ended(struct bs_yield *y, uint64_t now_ns);
+void bs_yield_demand_ended(struct bs_yield_pause *y, uint64_t now_ns);
 /*
- * How long no range of the background lane may be started; 0: one may, now. demand: how many
- * fetches of that lane are under way.
+ * How long no range of the background lane may be started; 0: one may, now. before: how many
+ * fetches of those that go first are under way.
  */
-uint64_t bs_yield_wait(struct bs_yield *y, uint64_t now_ns, unsigned int demand);
-void bs_yield_started(struct bs_yield *y); /* one was */
+uint64_t bs_yield_wait(struct bs_yield_pause *y, uint64_t now_ns, unsigned int before);
+void bs_yield_started(struct bs_yield_pause *y); /* one was */
 
 #endif

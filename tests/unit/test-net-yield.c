@@ -8,7 +8,8 @@
 #define MIB (UINT64_C(1) << 20)
 
 /* So many bytes in each tenth of a second, for n of them. */
-static uint64_t bring(struct bs_yield *y, uint64_t now, uint64_t bytes, unsigned int n, bool runs)
+static uint64_t bring(struct bs_yield_share *y, uint64_t now, uint64_t bytes, unsigned int n,
+		      bool runs)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		now += S / 10;
@@ -19,7 +20,7 @@ static uint64_t bring(struct bs_yield *y, uint64_t now, uint64_t bytes, unsigned
 
 static void a_share_is_one_of_what_was_measured(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_share y = { 0 };
 	uint64_t now = 100 * S;
 
 	assert_int_equal(bs_yield_rate(&y, 25, now), 0);
@@ -37,7 +38,7 @@ static void a_share_is_one_of_what_was_measured(void **state)
 
 static void it_is_measured_again(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_share y = { 0 };
 	uint64_t now = 100 * S;
 
 	now = bring(&y, now, MIB, 11, true);
@@ -50,7 +51,7 @@ static void it_is_measured_again(void **state)
 
 static void only_what_comes_while_the_lane_runs_is_measured(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_share y = { 0 };
 	uint64_t now = 100 * S;
 
 	now = bring(&y, now, 1000, 50, false);
@@ -63,7 +64,8 @@ static void only_what_comes_while_the_lane_runs_is_measured(void **state)
 
 static void a_time_that_is_a_little_older_harms_nothing(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_pause pause = { 0 };
+	struct bs_yield_share y = { 0 };
 	uint64_t now = 100 * S;
 
 	bs_yield_brought(&y, now, MIB, true);
@@ -71,13 +73,13 @@ static void a_time_that_is_a_little_older_harms_nothing(void **state)
 	assert_int_equal(bs_yield_rate(&y, 50, now), 0);
 	now = bring(&y, now, MIB, 10, true);
 	assert_int_equal(bs_yield_rate(&y, 50, now - 1), 5 * MIB);
-	bs_yield_demand_ended(&y, now);
-	assert_int_equal(bs_yield_wait(&y, now - 1, 0), BS_YIELD_QUIET_NS + 1);
+	bs_yield_demand_ended(&pause, now);
+	assert_int_equal(bs_yield_wait(&pause, now - 1, 0), BS_YIELD_QUIET_NS + 1);
 }
 
 static void a_slow_link_leaves_something(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_share y = { 0 };
 	uint64_t now = bring(&y, 100 * S, 0, 11, true);
 
 	assert_int_equal(bs_yield_rate(&y, 1, now), BS_YIELD_RATE_MIN);
@@ -85,7 +87,7 @@ static void a_slow_link_leaves_something(void **state)
 
 static void it_waits_while_there_is_demand_and_a_moment_longer(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_pause y = { 0 };
 	uint64_t now = 100 * S;
 
 	assert_int_equal(bs_yield_wait(&y, now, 0), 0);
@@ -98,7 +100,7 @@ static void it_waits_while_there_is_demand_and_a_moment_longer(void **state)
 
 static void demand_that_never_ends_lets_one_pass_at_times(void **state)
 {
-	struct bs_yield y = { 0 };
+	struct bs_yield_pause y = { 0 };
 	uint64_t now = 100 * S;
 
 	assert_int_equal(bs_yield_wait(&y, now, 3), BS_YIELD_PAUSE_NS);
