@@ -411,16 +411,13 @@ static struct hot *hot_new(struct super *s, struct held_image *i, const char *wo
 void hots_ask(struct super *s, struct held_image *i, struct waiter *a, const struct bs_msg *m,
 	      uint64_t wait_ns)
 {
-	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0), *source;
+	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
 	struct hot *h = workload ? hot_new(s, i, workload) : NULL;
-	uint64_t record = 0, hot_only;
+	uint64_t record = 0;
 
 	if (!h) /* a start is as well without */
 		return;
-	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
-		(void)bs_msg_add_text(&h->start, BS_TAG_SOURCE, source);
-	if (bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only) == 0)
-		(void)bs_msg_add_u64(&h->start, BS_TAG_HOT_ONLY, hot_only);
+	pending_carry(&h->start, m);
 	(void)bs_msg_u64(m, BS_TAG_RECORD, &record);
 	h->waiter = a;
 	a->hot = h;

@@ -114,20 +114,25 @@ static void close_request(struct pending *p)
 	p->open = p->sent = false;
 }
 
-struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_type type,
-			     const struct bs_msg *m, uint64_t wait_ns)
+void pending_carry(struct bs_msg *to, const struct bs_msg *from)
 {
 	const char *source;
 	uint64_t hot_only;
 
+	for (size_t n = 0; (source = bs_msg_text(from, BS_TAG_SOURCE, n)); n++)
+		(void)bs_msg_add_text(to, BS_TAG_SOURCE, source);
+	if (bs_msg_u64(from, BS_TAG_HOT_ONLY, &hot_only) == 0)
+		(void)bs_msg_add_u64(to, BS_TAG_HOT_ONLY, hot_only);
+}
+
+struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_type type,
+			     const struct bs_msg *m, uint64_t wait_ns)
+{
 	close_request(p);
 	bs_msg_init(&p->request, type, ++s->next_id);
 	/* what does not fit is missed by the worker, which says so */
 	(void)bs_msg_add_u64(&p->request, BS_TAG_WAIT_NS, wait_ns);
-	for (size_t n = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, n)); n++)
-		(void)bs_msg_add_text(&p->request, BS_TAG_SOURCE, source);
-	if (bs_msg_u64(m, BS_TAG_HOT_ONLY, &hot_only) == 0)
-		(void)bs_msg_add_u64(&p->request, BS_TAG_HOT_ONLY, hot_only);
+	pending_carry(&p->request, m);
 	p->open = true;
 	p->tries = 0;
 	return &p->request;

@@ -47,8 +47,10 @@ void pending_done(struct pending *p); /* those who wait get no answer */
 /* Appended to p's; gets -ETIMEDOUT after wait_ns. NULL: out of memory. */
 struct waiter *waiter_new(struct pending *p, struct client *c, uint32_t id, uint64_t wait_ns);
 void waiter_free(struct waiter *w);
+/* What each request to the worker has of a client's: SOURCE…, HOT_ONLY. */
+void pending_carry(struct bs_msg *to, const struct bs_msg *from);
 /*
- * Opens p with a request of that type, with the SOURCEs of a client's m and WAIT_NS; the
+ * Opens p with a request of that type, with what pending_carry takes of m and WAIT_NS; the
  * caller adds the rest to what is returned, then calls pending_send.
  */
 struct bs_msg *pending_begin(struct super *s, struct pending *p, enum bs_msg_type type,
