@@ -166,6 +166,19 @@ int bs_mkdir_open(int dirfd, const char *path, mode_t mode)
 	return fd < 0 ? -errno : fd;
 }
 
+DIR *bs_opendir_at(int dirfd, const char *name)
+{
+	int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), e;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d) {
+		e = errno;
+		(void)bs_close(fd);
+		errno = e;
+	}
+	return d;
+}
+
 int bs_close_from(int low, const int *keep, size_t n_keep)
 {
 	unsigned int first = (unsigned int)low;

@@ -9,6 +9,7 @@
 #ifndef BS_BASE_FD_H
 #define BS_BASE_FD_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -64,6 +65,9 @@ int bs_memfd_seal(int fd);
 
 /* mkdir -p of an absolute or dirfd-relative path that we own; returns an O_DIRECTORY fd. */
 int bs_mkdir_open(int dirfd, const char *path, mode_t mode);
+
+/* To read, name beneath dirfd, no symlink; NULL with errno. */
+DIR *bs_opendir_at(int dirfd, const char *name);
 
 /* Closes every descriptor from low on, except those in keep (sorted ascending). */
 int bs_close_from(int low, const int *keep, size_t n_keep);

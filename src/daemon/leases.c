@@ -111,14 +111,11 @@ static uint64_t age_of(struct super *s, const char *name)
 
 void leases_read(struct super *s)
 {
-	int fd = openat(s->leases_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = bs_opendir_at(s->leases_fd, ".");
 	struct dirent *de;
 
-	if (!d) {
-		(void)bs_close(fd);
+	if (!d)
 		return;
-	}
 	while ((de = readdir(d))) {
 		bs_autofree char *digest = NULL;
 		struct held_image *i;

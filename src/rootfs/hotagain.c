@@ -5,73 +5,16 @@
 #include "rootfs/hotagain.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/str.h"
 #include "hot/profile.h"
-#include "image/manifest.h"
 #include "net/repo.h"
-#include "rootfs/hotpriv.h"
-
-#define SOURCES_MAX 65536u
-
-int bs_hot_sources(const struct bs_cached *image, struct bs_strv *ret)
-{
-	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(bs_cached_dirfd(image), "sources", O_NOFOLLOW, SOURCES_MAX, &text,
-				NULL);
-
-	return r < 0 ? r : bs_strv_split(ret, text, "\n");
-}
-
-int bs_hot_find_kept(const struct bs_cached *image, const char *workload, struct bs_hot *ret)
-{
-	char id[HOT_ID_LEN + 1], type[] = BS_MEDIA_OCI_MANIFEST;
-	bs_autofree char *name = bs_strf("hot-%s.json", bs_hot_id(&image->digest, workload, id));
-	bs_autofree char *bytes = NULL;
-	struct bs_manifest m = { .media_type = type };
-	int r;
-
-	if (!name)
-		return -ENOMEM;
-	r = bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_MANIFEST_MAX, &bytes,
-			    &m.len);
-	if (r < 0)
-		return r;
-	m.bytes = bytes;
-	bs_digest_of(bytes, m.len, &m.digest);
-	r = bs_hot_parse(&m, ret, NULL);
-	if (r == 0 && (!bs_digest_eq(&ret->image.digest, &image->digest) ||
-		       !bs_streq(ret->workload, workload)))
-		r = -EBADMSG;
-	return r;
-}
-
-bool bs_hot_has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
-{
-	bs_autofree char *name = bs_strf("hot-%s.pack", id);
-	struct stat st;
-
-	return name && fstatat(bs_cached_dirfd(image), name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       (uint64_t)st.st_size == hot->pack.size;
-}
-
-char *bs_hot_made_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
-{
-	bs_autofree char *name = bs_strf("hot-%s.pack", id), *head = malloc(hot->head_len + 1);
-	bs_autofd int fd = -EBADF;
-
-	if (!name || !head)
-		return NULL;
-	fd = openat(bs_cached_dirfd(image), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len)
-		return NULL;
-	return bs_take(&head);
-}
+#include "rootfs/hotkept.h"
+#include "rootfs/hotwatch.h"
+#include "rootfs/images.h"
+#include "rootfs/sources.h"
 
 static int read_profile(const struct bs_cached *image, const char *bytes, size_t len,
 			struct bs_hotagain *a)
@@ -84,14 +27,11 @@ static int read_profile(const struct bs_cached *image, const char *bytes, size_t
 static int kept_profile(const struct bs_cached *image, struct bs_hotagain *a)
 {
 	char id[HOT_ID_LEN + 1];
-	bs_autofree char *name = bs_strf("hot-%s.profile",
-					 bs_hot_id(&image->digest, a->hot.workload, id));
 	bs_autofree char *bytes = NULL;
 	struct bs_digest is;
 	size_t len;
-	int r = name ? bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW,
-				       BS_PROFILE_DATA_MAX, &bytes, &len)
-		     : -ENOMEM;
+	int r = bs_hot_read_file(image, bs_hot_id(&image->digest, a->hot.workload, id), "profile",
+				 BS_PROFILE_DATA_MAX, &bytes, &len);
 
 	if (r < 0)
 		return r;
@@ -126,7 +66,7 @@ int bs_hotagain_load(const struct bs_cached *image, const char *workload,
 		return -ENOENT;
 	if (kept_profile(image, ret) == 0)
 		return 0;
-	(void)bs_hot_sources(image, &sources);
+	(void)bs_sources_read(bs_cached_dirfd(image), BS_SOURCES_FILE, &sources);
 	for (size_t i = 0; i < sources.n; i++) {
 		if (fetch_profile(image, sources.v[i], open_source, cookie, ret) == 0)
 			return 0;

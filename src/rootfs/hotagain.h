@@ -17,7 +17,6 @@
 struct bs_cached;
 struct bs_error;
 struct bs_profile;
-struct bs_strv;
 
 /* What the node has of an earlier recording, and thinks stale. */
 struct bs_hotagain {
@@ -41,14 +40,5 @@ void bs_hotagain_done(struct bs_hotagain *a);
  */
 int bs_hotagain_merge(struct bs_hotagain *a, unsigned int percent, struct bs_profile **p,
 		      struct bs_error *err);
-
-/* Where the image's data was last said to be. */
-int bs_hot_sources(const struct bs_cached *image, struct bs_strv *ret);
-/* What an earlier start found or made; -ENOENT: nothing; -EBADMSG. */
-int bs_hot_find_kept(const struct bs_cached *image, const char *workload, struct bs_hot *ret);
-/* Whether the entry has the pack itself: it was made here, and its frames are here too. */
-bool bs_hot_has_pack(const struct bs_cached *image, const char *id, const struct bs_hot *hot);
-/* Its head (malloc'ed); NULL: it was not made here. */
-char *bs_hot_made_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot);
 
 #endif

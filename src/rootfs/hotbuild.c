@@ -19,6 +19,7 @@
 #include "hot/recording.h"
 #include "image/table.h"
 #include "rootfs/hotagain.h"
+#include "rootfs/hotkept.h"
 #include "rootfs/images.h"
 
 struct source {
@@ -115,27 +116,26 @@ int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *re
 	return r < 0 ? r : write_pack(o->image, o->fill, p, ret, err);
 }
 
-int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err)
+int bs_hotbuild_keep(struct bs_hotbuild *b, const struct bs_cached *image, const char *id,
+		     struct bs_error *err)
 {
-	bs_autofree char *profile = bs_strf("hot-%s.profile", id);
-	bs_autofree char *pack = bs_strf("hot-%s.pack", id), *name = bs_strf("hot-%s.json", id);
-	bs_autofree char *text = NULL;
+	bs_autofree char *pack = bs_hot_file(id, "pack"), *text = NULL;
 	size_t len;
 	int r;
 
-	if (!profile || !pack || !name)
+	if (!pack)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = bs_hot_describe(&b->hot, b->profile, b->profile_len, b->pack_fd, err);
 	if (r == 0)
 		r = bs_hot_write(&b->hot, &text, &len, err);
 	if (r < 0)
 		return r;
-	if ((r = bs_atomicfile_write(dirfd, profile, b->profile, b->profile_len, 0600, false)) <
-		    0 ||
-	    (r = bs_atomicfile_publish(b->pack_fd, dirfd, pack, false)) < 0 ||
-	    (r = bs_atomicfile_write(dirfd, name, text, len, 0600, false)) < 0)
-		return bs_fail_errno(err, r, "keep the hot pack in the cache");
-	return 0;
+	r = bs_hot_write_file(image, id, "profile", b->profile, b->profile_len);
+	if (r == 0)
+		r = bs_atomicfile_publish(b->pack_fd, bs_cached_dirfd(image), pack, false);
+	if (r == 0)
+		r = bs_hot_write_file(image, id, "json", text, len);
+	return r < 0 ? bs_fail_errno(err, r, "keep the hot pack in the cache") : 0;
 }
 
 void bs_hotbuild_done(struct bs_hotbuild *b)

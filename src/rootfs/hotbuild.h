@@ -38,7 +38,8 @@ int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *re
 		     struct bs_error *err);
 
 /* Names them in the image's entry (hotstart.h). */
-int bs_hotbuild_keep(struct bs_hotbuild *b, int dirfd, const char *id, struct bs_error *err);
+int bs_hotbuild_keep(struct bs_hotbuild *b, const struct bs_cached *image, const char *id,
+		     struct bs_error *err);
 
 void bs_hotbuild_done(struct bs_hotbuild *b);
 #define bs_auto_hotbuild __attribute__((cleanup(bs_hotbuild_done)))

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,8 +18,8 @@
 #include "cache/blob.h"
 #include "hot/pack.h"
 #include "hot/translate.h"
-#include "rootfs/hotagain.h"
-#include "rootfs/hotpriv.h"
+#include "rootfs/hotkept.h"
+#include "rootfs/images.h"
 #include "rootfs/share.h"
 
 struct bs_hotdonor {
@@ -31,22 +30,13 @@ struct bs_hotdonor {
 
 /* --- finding one ---------------------------------------------------------------------------- */
 
-/* The image that an entry is of; false: it is none. */
-static bool entry_of(const char *name, struct bs_digest *ret)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-	int n = snprintf(text, sizeof(text), "sha256:%s", name);
-
-	return n == BS_DIGEST_TEXT_LEN - 1 && bs_digest_parse(text, (size_t)n, ret) == 0;
-}
-
 /* When its entry came to know a pack of the workload; -ENOENT. */
 static int64_t known_since(struct bs_images *im, const struct bs_digest *image,
 			   const char *workload)
 {
 	char hex[BS_DIGEST_TEXT_LEN], id[HOT_ID_LEN + 1];
-	bs_autofree char *path = bs_strf("%s/hot-%s.json", bs_digest_hex(image, hex),
-					 bs_hot_id(image, workload, id));
+	bs_autofree char *name = bs_hot_file(bs_hot_id(image, workload, id), "json");
+	bs_autofree char *path = name ? bs_strf("%s/%s", bs_digest_hex(image, hex), name) : NULL;
 	struct stat st;
 
 	if (!path || fstatat(bs_images_dirfd(im), path, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -62,18 +52,14 @@ struct bs_cached *bs_hotdonor_find(struct bs_images *im, const struct bs_digest 
 	struct bs_cached *found = NULL;
 	const struct dirent *de;
 	int64_t last = -1;
-	DIR *d;
-	int fd = openat(bs_images_dirfd(im), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = bs_opendir_at(bs_images_dirfd(im), ".");
 
-	d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!d) {
-		(void)bs_close(fd);
+	if (!d)
 		return NULL;
-	}
 	for (; left > 0 && (de = readdir(d)); left--) {
 		int64_t since;
 
-		if (!entry_of(de->d_name, &other) || bs_digest_eq(&other, image))
+		if (!bs_images_digest(de->d_name, &other) || bs_digest_eq(&other, image))
 			continue;
 		since = known_since(im, &other, workload);
 		if (since <= last)

@@ -8,14 +8,13 @@
 
 #include "base/list.h"
 #include "cache/stream.h"
+#include "rootfs/hotkept.h"
 #include "rootfs/hotstart.h"
 #include "rootfs/hotwatch.h"
 
 struct bs_hotdonor;
 struct bs_pack;
 struct bs_recording;
-
-#define HOT_ID_LEN 40u
 
 /* A start's recording, from the first read until the pack is made. */
 struct recorded {
@@ -56,23 +55,15 @@ struct bs_hotstart {
 	pthread_t builder;
 };
 
-/* The id of an image's workload in the names of files; returns id. */
-const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1]);
-
 /* A line for the log. */
 void bs_hotstart_tell(struct bs_hotstart *hs, enum bs_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Whether the pack that an artifact with that digest describes was found to be bad. */
-bool bs_hot_is_bad(const struct bs_cached *image, const char *id, const struct bs_digest *d);
 /*
  * Frees what is kept of streams that ended for a warmer that did not come. True when there
  * are some that may still come. Lock held.
  */
 bool bs_hotstart_drop_untold(struct bs_hotstart *hs);
-
-/* Whether the image's entry has the file hot-ID.WHAT. */
-bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what);
 
 /* hotrecord.c: whether the start with this id is being recorded, or made a pack of. */
 bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id);

@@ -15,8 +15,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/atomicfile.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -26,10 +24,11 @@
 #include "net/repo.h"
 #include "rootfs/hotagain.h"
 #include "rootfs/hotbuild.h"
+#include "rootfs/hotkept.h"
 #include "rootfs/hotpriv.h"
+#include "rootfs/sources.h"
 
 #define RECORDED_MAX 1024u /* in the list */
-#define SOURCES_MAX 65536u /* bytes of a start's */
 #define LOOK_MS 1000	   /* whether some recording or watch is over */
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
@@ -118,7 +117,7 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 			 const char *workload, bool begin, struct bs_error *err)
 {
 	bs_auto(recorded) struct recorded *r = calloc(1, sizeof(*r));
-	bs_autofree char *name = bs_strf("hot-%s.rec", id);
+	bs_autofree char *name = bs_hot_file(id, "rec");
 	struct recorded *old;
 	int rc;
 
@@ -169,16 +168,6 @@ static bool id_of_file(const char *name, char id[HOT_ID_LEN + 1])
 	return id_ok(id);
 }
 
-static DIR *open_dir(int dirfd)
-{
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!d)
-		(void)bs_close(fd);
-	return d;
-}
-
 /* Whether one more may be recorded. */
 static int check_room(struct bs_hotstart *hs, const struct bs_cached *image, const char *id,
 		      struct bs_error *err)
@@ -196,7 +185,7 @@ static int check_room(struct bs_hotstart *hs, const struct bs_cached *image, con
 	if (running >= BS_HOT_RECORDINGS_MAX)
 		return bs_fail(err, -EDQUOT, "%u starts are being recorded, no more at once",
 			       running);
-	d = known ? NULL : open_dir(bs_cached_dirfd(image));
+	d = known ? NULL : bs_opendir_at(bs_cached_dirfd(image), ".");
 	while (d && (de = readdir(d)))
 		workloads += id_of_file(de->d_name, other);
 	if (d)
@@ -213,21 +202,14 @@ static int check_room(struct bs_hotstart *hs, const struct bs_cached *image, con
 static int note_start(const struct bs_cached *image, const char *id,
 		      const struct bs_hotstart_request *rq, struct bs_error *err)
 {
-	bs_autofree char *name = bs_strf("hot-%s.workload", id);
-	bs_autofree char *sources = bs_strf("hot-%s.sources", id);
-	bs_autobuf text = BS_BUF_INIT(SOURCES_MAX);
-	int r;
+	bs_autofree char *sources = bs_hot_file(id, "sources");
+	int r = sources ? bs_sources_write(bs_cached_dirfd(image), sources, rq->sources,
+					   rq->n_sources)
+			: -ENOMEM;
 
-	for (size_t i = 0; i < rq->n_sources; i++)
-		(void)bs_buf_addf(&text, "%s\n", rq->sources[i]);
-	if (!name || !sources || text.error)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	r = bs_atomicfile_write(bs_cached_dirfd(image), sources, bs_buf_str(&text), text.len, 0600,
-				false);
 	if (r == 0)
-		r = bs_atomicfile_write(bs_cached_dirfd(image), name, rq->workload,
-					strlen(rq->workload), 0600, false);
-	return r < 0 ? bs_fail_errno(err, r, "write '%s' in the cache", name) : 0;
+		r = bs_hot_write_file(image, id, "workload", rq->workload, strlen(rq->workload));
+	return r < 0 ? bs_fail_errno(err, r, "write 'hot-%s.workload' in the cache", id) : 0;
 }
 
 int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
@@ -274,11 +256,9 @@ void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, con
 /* A recording that a worker before us began; it may be over, and the mount still there. */
 static int load_recorded(struct bs_hotstart *hs, struct bs_cached *image, const char *id)
 {
-	bs_autofree char *name = bs_strf("hot-%s.workload", id), *workload = NULL;
+	bs_autofree char *workload = NULL;
 
-	if (!name ||
-	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_WORKLOAD_MAX, &workload,
-			    NULL) < 0 ||
+	if (bs_hot_read_file(image, id, "workload", BS_WORKLOAD_MAX, &workload, NULL) < 0 ||
 	    !bs_workload_ok(workload))
 		return -ENOENT;
 	return open_recorded(hs, image, id, workload, false, NULL);
@@ -315,7 +295,7 @@ bool bs_hotstart_by_name(struct bs_hotstart *hs, const char *name, struct bs_rec
 /* The recording's id in an image's entry, by its node. */
 static bool find_in_entry(struct bs_hotstart *hs, struct bs_cached *image, uint64_t node)
 {
-	DIR *d = open_dir(bs_cached_dirfd(image));
+	DIR *d = bs_opendir_at(bs_cached_dirfd(image), ".");
 	char id[HOT_ID_LEN + 1];
 	bool found = false;
 	struct dirent *de;
@@ -342,7 +322,7 @@ bool bs_hotstart_by_node(struct bs_hotstart *hs, uint64_t node, struct bs_record
 
 	if (give_recorded(hs, node, ret))
 		return true;
-	d = open_dir(bs_images_dirfd(hs->o.images));
+	d = bs_opendir_at(bs_images_dirfd(hs->o.images), ".");
 	if (!d)
 		return false;
 	while ((de = readdir(d))) {
@@ -379,17 +359,6 @@ void bs_hotstart_note(struct bs_hotstart *hs, uint64_t node, uint64_t off, uint6
 
 /* --- the builder ------------------------------------------------------------------------------- */
 
-/* Where the container that was recorded said that the image is. */
-static int sources_of(const struct recorded *r, struct bs_strv *ret)
-{
-	bs_autofree char *name = bs_strf("hot-%s.sources", r->id), *text = NULL;
-	int rc = name ? bs_read_file_at(bs_cached_dirfd(r->pub.image), name, O_NOFOLLOW,
-					SOURCES_MAX, &text, NULL)
-		      : -ENOMEM;
-
-	return rc < 0 ? rc : bs_strv_split(ret, text, "\n");
-}
-
 /* Only beside the image: who names many places may not have us write to any of them. */
 static int check_image(struct bs_repo *repo, const struct recorded *r, struct bs_error *err)
 {
@@ -425,9 +394,12 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 		    const struct bs_hotagain *old)
 {
 	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
+	/* where the container that was recorded said that the image is */
+	bs_autofree char *name = bs_hot_file(r->id, "sources");
 	bs_autostrv sources = { 0 };
 
-	(void)sources_of(r, &sources);
+	if (name)
+		(void)bs_sources_read(bs_cached_dirfd(r->pub.image), name, &sources);
 	for (size_t i = 0; i < sources.n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 		int rc = hs->o.open_source(hs->o.cookie, sources.v[i], &repo, &err);
@@ -479,14 +451,12 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 					       .again = again ? &old : NULL,
 					       .percent = hs->o.rerecord };
 	struct bs_error err = BS_ERROR_INIT;
-	bs_autofree char *rec = bs_strf("hot-%s.rec", r->id), *head = bs_strf("hot-%s.head", r->id);
-	int dirfd = bs_cached_dirfd(r->pub.image);
 	int rc = bs_hotbuild_make(&o, &b, &err);
 
-	if (rc == 0 && head) /* that of the old one, before the manifest that is not its */
-		(void)unlinkat(dirfd, head, 0);
+	if (rc == 0) /* that of the old one, before the manifest that is not its */
+		bs_hot_remove_file(r->pub.image, r->id, "head");
 	if (rc == 0)
-		rc = bs_hotbuild_keep(&b, dirfd, r->id, &err);
+		rc = bs_hotbuild_keep(&b, r->pub.image, r->id, &err);
 	if (rc == -EALREADY)
 		keep_old(hs, r, &old, BS_VERDICT_RIGHT);
 	else if (rc == -ECANCELED)
@@ -496,8 +466,7 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 				 r->workload, bs_error_text(&err));
 	else if (hs->o.publish)
 		publish(hs, r, &b, again ? &old : NULL);
-	if (rec)
-		(void)unlinkat(dirfd, rec, 0);
+	bs_hot_remove_file(r->pub.image, r->id, "rec");
 }
 
 /* One that is over and not built yet; else *ret_more: whether one will be. Lock held. */
@@ -519,12 +488,9 @@ static struct recorded *next_over(struct bs_hotstart *hs, bool *ret_more)
 /* Whether the image's entry has a recording. */
 static bool has_recording(int images, const char *name)
 {
-	int fd = openat(images, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = bs_opendir_at(images, name);
 	struct dirent *de = NULL;
 
-	if (!d)
-		(void)bs_close(fd);
 	while (d && (de = readdir(d))) {
 		if (bs_str_after(de->d_name, "hot-") && bs_str_ends(de->d_name, ".rec"))
 			break;
@@ -537,7 +503,7 @@ static bool has_recording(int images, const char *name)
 /* What a worker before us did not bring to its end, whether somebody still reads or not. */
 static void take_up(struct bs_hotstart *hs, struct bs_cached *image)
 {
-	DIR *d = open_dir(bs_cached_dirfd(image));
+	DIR *d = bs_opendir_at(bs_cached_dirfd(image), ".");
 	char id[HOT_ID_LEN + 1];
 	struct dirent *de;
 
@@ -551,7 +517,7 @@ static void take_up(struct bs_hotstart *hs, struct bs_cached *image)
 
 static void take_up_all(struct bs_hotstart *hs)
 {
-	DIR *d = open_dir(bs_images_dirfd(hs->o.images));
+	DIR *d = bs_opendir_at(bs_images_dirfd(hs->o.images), ".");
 	struct dirent *de;
 
 	while (d && (de = readdir(d))) {

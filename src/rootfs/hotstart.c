@@ -5,15 +5,12 @@
 #include "rootfs/hotstart.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/atomicfile.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -24,21 +21,13 @@
 #include "cache/origin.h"
 #include "hot/pack.h"
 #include "net/repo.h"
-#include "rootfs/hotagain.h"
 #include "rootfs/hotdonor.h"
+#include "rootfs/hotkept.h"
 #include "rootfs/hotpriv.h"
+#include "rootfs/sources.h"
 
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
-
-const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1])
-{
-	char tag[BS_HOT_TAG_LEN];
-
-	(void)snprintf(id, HOT_ID_LEN + 1, "%s",
-		       bs_hot_tag(image, workload, tag) + strlen(BS_HOT_TAG_PREFIX));
-	return id;
-}
 
 void bs_hotstart_tell(struct bs_hotstart *hs, enum bs_log_level level, const char *fmt, ...)
 {
@@ -53,42 +42,10 @@ void bs_hotstart_tell(struct bs_hotstart *hs, enum bs_log_level level, const cha
 	hs->o.event(hs->o.cookie, level, text);
 }
 
-bool bs_hot_has_file(const struct bs_cached *image, const char *id, const char *what)
-{
-	bs_autofree char *name = bs_strf("hot-%s.%s", id, what);
-
-	return name && faccessat(bs_cached_dirfd(image), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* --- packs that are bad ----------------------------------------------------------------------- */
-
-bool bs_hot_is_bad(const struct bs_cached *image, const char *id, const struct bs_digest *d)
-{
-	bs_autofree char *name = bs_strf("hot-%s.bad", id), *bad = NULL;
-	char text[BS_DIGEST_TEXT_LEN];
-
-	return name &&
-	       bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, sizeof(text), &bad,
-			       NULL) == 0 &&
-	       bs_streq(bad, bs_digest_text(d, text));
-}
-
 /* Whether that is the pack's fault, and not the network's or the disk's. */
 static bool is_verdict(int error)
 {
 	return error == -EBADMSG || error == -ENOENT || error == -EFBIG;
-}
-
-static void note_bad(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
-{
-	bs_autofree char *name = bs_strf("hot-%s.bad", id);
-	char text[BS_DIGEST_TEXT_LEN];
-
-	(void)bs_digest_text(&hot->digest, text);
-	/* unwritten, it is only found out once more */
-	if (name)
-		(void)bs_atomicfile_write(bs_cached_dirfd(image), name, text, strlen(text), 0600,
-					  false);
 }
 
 /* --- watching ------------------------------------------------------------------------------- */
@@ -123,18 +80,6 @@ void bs_hotstart_read(struct bs_hotstart *hs, const struct bs_cached *image, uin
 		      uint64_t len, pid_t pid)
 {
 	bs_hotwatch_note(hs->watch, image, off, len, pid);
-}
-
-/* A pack that is not what it should be, or not there any more: the next start asks anew. */
-static void forget(const struct bs_cached *image, const char *id)
-{
-	bs_autofree char *name = bs_strf("hot-%s.json", id), *head = bs_strf("hot-%s.head", id);
-
-	if (name)
-		(void)unlinkat(bs_cached_dirfd(image), name, 0);
-	/* it is known by its length alone: the one that comes next may be as long */
-	if (head)
-		(void)unlinkat(bs_cached_dirfd(image), head, 0);
 }
 
 /* --- finding -------------------------------------------------------------------------------- */
@@ -225,11 +170,8 @@ static void look_again(struct bs_hotstart *hs, const struct bs_hotstart_request 
 
 	find_at_sources(hs, rq, image, id, &other);
 	if (other.stream && !bs_digest_eq(&other.hot.pack.digest, &ret->hot.pack.digest)) {
-		bs_autofree char *pack = bs_strf("hot-%s.pack", id);
-
-		forget(image, id);
-		if (pack)
-			(void)unlinkat(bs_cached_dirfd(image), pack, 0);
+		bs_hot_forget(image, id);
+		bs_hot_remove_file(image, id, "pack");
 		*ret = other;
 		return;
 	}
@@ -242,7 +184,7 @@ static void look_elsewhere(struct bs_hotstart *hs, const struct bs_hotstart_requ
 {
 	ret->donor = bs_hotdonor_find(hs->o.images, rq->image, rq->workload, &ret->hot);
 	if (ret->donor)
-		(void)bs_hot_sources(ret->donor, &ret->sources);
+		(void)bs_sources_read(bs_cached_dirfd(ret->donor), BS_SOURCES_FILE, &ret->sources);
 	ret->stream = ret->sources.n > 0;
 }
 
@@ -297,36 +239,6 @@ void bs_hotstart_shares(struct bs_hotstart *hs, const struct bs_hotstart_request
 
 /* --- streaming ------------------------------------------------------------------------------ */
 
-/* The head as the cache has it from an earlier start; NULL: it has none. */
-static char *kept_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
-{
-	bs_autofree char *name = bs_strf("hot-%s.head", id), *bytes = NULL;
-	size_t len;
-
-	if (!name ||
-	    bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, BS_PACK_HEAD_MAX, &bytes,
-			    &len) < 0 ||
-	    len != hot->head_len)
-		return bs_hot_made_head(image, id, hot);
-	return bs_take(&bytes);
-}
-
-/* So that the next start here asks for nothing. The manifest last: it says that there is a head. */
-static void keep(const struct bs_cached *image, const char *id, const struct bs_hot *hot,
-		 const char *head)
-{
-	bs_autofree char *head_name = bs_strf("hot-%s.head", id),
-			 *name = bs_strf("hot-%s.json", id), *text = NULL;
-	int dirfd = bs_cached_dirfd(image);
-	size_t len;
-
-	if (!name || !head_name || bs_hot_has_file(image, id, "json") ||
-	    bs_hot_write(hot, &text, &len, NULL) < 0 ||
-	    bs_atomicfile_write(dirfd, head_name, head, hot->head_len, 0600, false) < 0)
-		return;
-	(void)bs_atomicfile_write(dirfd, name, text, len, 0600, false);
-}
-
 static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
 {
 	const struct bs_pack *p = ((struct streamed *)cookie)->pack;
@@ -376,9 +288,9 @@ static void forget_bad(const struct bs_cached *of, const char *id, const struct 
 {
 	if (bs_hot_has_pack(of, id, hot))
 		return;
-	forget(of, id);
+	bs_hot_forget(of, id);
 	if (is_bad)
-		note_bad(of, id, hot);
+		bs_hot_note_bad(of, id, hot);
 }
 
 static void forget_streamed(const struct streamed *s, bool is_bad)
@@ -547,7 +459,7 @@ static int read_head(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	int r = 0;
 
 	if (of)
-		q.head = kept_head(of, bs_hot_id(&of->digest, rq->workload, id), &p->hot);
+		q.head = bs_hot_kept_head(of, bs_hot_id(&of->digest, rq->workload, id), &p->hot);
 	if (!q.head)
 		r = bs_rounds_run(&rounds, ask_head, &q, err);
 	*ret_head = q.head;
@@ -587,7 +499,7 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 		forget_bad(of, id, &p->hot, is_verdict(r));
 		return r;
 	}
-	keep(of, id, &p->hot, head);
+	bs_hot_keep(of, id, &p->hot, head);
 	*ret = bs_take(&pack);
 	return 0;
 }

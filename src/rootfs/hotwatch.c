@@ -5,19 +5,14 @@
 #include "rootfs/hotwatch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/atomicfile.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/fd.h"
 #include "base/jsonw.h"
 #include "base/list.h"
@@ -27,7 +22,8 @@
 #include "hot/pack.h"
 #include "obs/timeline.h"
 #include "rootfs/hotfiles.h"
-#include "rootfs/hotpriv.h"
+#include "rootfs/hotkept.h"
+#include "rootfs/images.h"
 
 #define RUNNING_MAX 16u /* at once: each has two bits a block of its image */
 #define KEPT_MAX 256u	/* in the list */
@@ -70,13 +66,6 @@ struct bs_hotwatch {
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-static char *verdict_file(const struct bs_hot *hot)
-{
-	char id[HOT_ID_LEN + 1];
-
-	return bs_strf("hot-%s.judged", bs_hot_id(&hot->image.digest, hot->workload, id));
-}
-
 static const char *const verdicts[] = {
 	[BS_VERDICT_NONE] = "none",
 	[BS_VERDICT_STALE] = "stale",
@@ -93,9 +82,11 @@ static char *verdict_text(const struct bs_hot *hot, enum bs_verdict v)
 
 enum bs_verdict bs_hotwatch_verdict(const struct bs_cached *image, const struct bs_hot *hot)
 {
-	bs_autofree char *name = verdict_file(hot), *is = NULL;
+	char id[HOT_ID_LEN + 1];
+	bs_autofree char *is = NULL;
 
-	if (!name || bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, 256, &is, NULL) < 0)
+	if (bs_hot_read_file(image, bs_hot_id(&hot->image.digest, hot->workload, id), "judged", 256,
+			     &is, NULL) < 0)
 		return BS_VERDICT_NONE;
 	for (enum bs_verdict v = BS_VERDICT_STALE; v <= BS_VERDICT_RIGHT; v++) {
 		bs_autofree char *text = verdict_text(hot, v);
@@ -108,11 +99,12 @@ enum bs_verdict bs_hotwatch_verdict(const struct bs_cached *image, const struct 
 
 void bs_hotwatch_judge(const struct bs_cached *image, const struct bs_hot *hot, enum bs_verdict v)
 {
-	bs_autofree char *name = verdict_file(hot), *text = verdict_text(hot, v);
+	bs_autofree char *text = verdict_text(hot, v);
+	char id[HOT_ID_LEN + 1];
 
-	if (name && text)
-		(void)bs_atomicfile_write(bs_cached_dirfd(image), name, text, strlen(text), 0600,
-					  false);
+	if (text)
+		(void)bs_hot_write_file(image, bs_hot_id(&hot->image.digest, hot->workload, id),
+					"judged", text, strlen(text));
 }
 
 /* --- what is watched ---------------------------------------------------------------------------- */

@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/atomicfile.h"
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -33,8 +31,8 @@
 #include "image/tree.h"
 #include "net/repo.h"
 #include "rootfs/entry.h"
+#include "rootfs/sources.h"
 
-#define SOURCES_MAX 65536u
 #define FAILED_MAX 64u
 
 struct image {
@@ -281,11 +279,9 @@ static void set_sources(struct image *i, const char *const *sources, size_t n)
 
 static void read_sources(struct image *i)
 {
-	bs_autofree char *text = NULL;
 	bs_autostrv list = { 0 };
 
-	if (bs_read_file_at(i->dirfd, "sources", O_NOFOLLOW, SOURCES_MAX, &text, NULL) == 0 &&
-	    bs_strv_split(&list, text, "\n") == 0)
+	if (bs_sources_read(i->dirfd, BS_SOURCES_FILE, &list) == 0)
 		set_sources(i, (const char *const *)list.v, list.n);
 }
 
@@ -481,15 +477,19 @@ struct bs_cached *bs_images_await_table(struct bs_images *im, const struct bs_di
 	return await(im, digest, since_ns, deadline_ns, true);
 }
 
-struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
+bool bs_images_digest(const char *name, struct bs_digest *ret)
 {
 	char text[BS_DIGEST_TEXT_LEN];
-	struct bs_digest d;
 	int n = snprintf(text, sizeof(text), "sha256:%s", name);
 
-	if (n != BS_DIGEST_TEXT_LEN - 1 || bs_digest_parse(text, (size_t)n, &d) < 0)
-		return NULL;
-	return bs_images_cached(im, &d);
+	return n == BS_DIGEST_TEXT_LEN - 1 && bs_digest_parse(text, (size_t)n, ret) == 0;
+}
+
+struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name)
+{
+	struct bs_digest d;
+
+	return bs_images_digest(name, &d) ? bs_images_cached(im, &d) : NULL;
 }
 
 static struct image *loaded_by_node(struct bs_images *im, uint64_t node)
@@ -513,17 +513,13 @@ struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node)
 	char prefix[17];
 	struct dirent *de;
 	DIR *d;
-	int fd;
 
 	if (i)
 		return &i->pub;
 	/* a worker that was just started: the name begins with the node's digits */
-	fd = openat(im->o.dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd >= 0 ? fdopendir(fd) : NULL;
-	if (!d) {
-		(void)bs_close(fd);
+	d = bs_opendir_at(im->o.dirfd, ".");
+	if (!d)
 		return NULL;
-	}
 	(void)snprintf(prefix, sizeof(prefix), "%016llx", (unsigned long long)node);
 	while (!found && (de = readdir(d))) {
 		if (strncmp(de->d_name, prefix, 16) == 0)
@@ -586,26 +582,19 @@ static int try_source(void *cookie, struct bs_repo *repo, struct bs_error *err)
  */
 static void add_sources(struct image *i, const char *const *sources, size_t n)
 {
-	bs_autobuf text = BS_BUF_INIT(SOURCES_MAX);
-	bs_autofree char *known = NULL;
 	bs_autostrv list = { 0 };
 	size_t n_known;
 
-	if (bs_read_file_at(i->dirfd, "sources", O_NOFOLLOW, SOURCES_MAX, &known, NULL) == 0)
-		(void)bs_strv_split(&list, known, "\n");
+	(void)bs_sources_read(i->dirfd, BS_SOURCES_FILE, &list);
 	n_known = list.n;
 	for (size_t k = 0; k < n; k++) {
 		if (!bs_strv_has(&list, sources[k]) && bs_strv_add(&list, sources[k]) < 0)
 			return;
 	}
 	set_sources(i, sources, n);
-	if (list.n == n_known)
-		return;
-	for (size_t k = 0; k < list.n; k++)
-		(void)bs_buf_addf(&text, "%s\n", list.v[k]);
-	if (!text.error) /* without it a restarted worker waits for the next start to tell */
-		(void)bs_atomicfile_write(i->dirfd, "sources", bs_buf_str(&text), text.len, 0600,
-					  false);
+	if (list.n > n_known) /* without it a restarted worker waits for the next start to tell */
+		(void)bs_sources_write(i->dirfd, BS_SOURCES_FILE, (const char *const *)list.v,
+				       list.n);
 }
 
 int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,

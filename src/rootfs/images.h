@@ -71,6 +71,8 @@ int bs_images_prepare(struct bs_images *im, const struct bs_digest *digest,
 
 /* The prepared image behind a node id or name (hex digits); NULL: there is none. */
 struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node);
+/* The image that an entry of that name is of; false: it is none. */
+bool bs_images_digest(const char *name, struct bs_digest *ret);
 struct bs_cached *bs_images_by_name(struct bs_images *im, const char *name);
 /* The same by digest. */
 struct bs_cached *bs_images_cached(struct bs_images *im, const struct bs_digest *digest);

@@ -6,6 +6,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/hotbuild.c %D%/hotbuild.h \
 	%D%/hotdonor.c %D%/hotdonor.h \
 	%D%/hotfiles.c %D%/hotfiles.h \
+	%D%/hotkept.c %D%/hotkept.h \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
@@ -16,6 +17,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/layers.c %D%/layers.h \
 	%D%/rounds.c %D%/rounds.h \
 	%D%/share.c %D%/share.h \
+	%D%/sources.c %D%/sources.h \
 	%D%/teardown.c %D%/teardown.h \
 	%D%/unpack.c %D%/unpack.h \
 	%D%/verify.c

@@ -95,13 +95,9 @@ void bs_images_share(struct bs_images *im, struct bs_cached *i)
 	const struct dirent *de;
 	unsigned int left = SHARE_ENTRIES_MAX;
 	DIR *d;
-	int fd;
 
 	bs_map_init(&s.wanted);
-	fd = openat(bs_images_dirfd(im), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d = fd >= 0 && want_missing(&s) == 0 ? fdopendir(fd) : NULL;
-	if (!d)
-		(void)bs_close(fd);
+	d = want_missing(&s) == 0 ? bs_opendir_at(bs_images_dirfd(im), ".") : NULL;
 	while (d && s.wanted.n > 0 && left > 0 && (de = readdir(d))) {
 		if (de->d_name[0] == '.')
 			continue;

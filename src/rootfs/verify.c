@@ -4,7 +4,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -29,13 +28,10 @@ int bs_images_verify(struct bs_images *im, uint64_t *ret_images, uint64_t *ret_f
 		     uint64_t *ret_wrong, struct bs_error *err)
 {
 	void *scratch = bs_images_scratch_new(), *buf = malloc(BS_UNIT_BYTES_MAX);
-	int fd = openat(bs_images_dirfd(im), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = scratch && buf && fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = scratch && buf ? bs_opendir_at(bs_images_dirfd(im), ".") : NULL;
 	const struct dirent *de;
 
 	*ret_images = *ret_frames = *ret_wrong = 0;
-	if (!d)
-		(void)bs_close(fd);
 	while (d && (de = readdir(d))) {
 		struct bs_cached *i = bs_images_by_name(im, de->d_name);
 

@@ -56,14 +56,11 @@ static char *id_of(const char *name, const char *key)
 static void clean_gone(const struct bs_job *j, const struct bs_conf *conf, const struct bs_runc *r,
 		       const struct bs_args *a)
 {
-	int fd = openat(j->state_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = bs_opendir_at(j->state_fd, ".");
 	const struct dirent *e;
 
-	if (!dir) {
-		(void)bs_close(fd);
+	if (!dir)
 		return;
-	}
 	while ((e = readdir(dir))) {
 		bs_autofree char *id = id_of(e->d_name, j->key);
 		struct bs_job one = { j->run_fd, j->state_fd, -EBADF, NULL };
