@@ -15,6 +15,7 @@ load ../lib/images.bash
 load ../lib/node.bash
 load ../lib/lazy.bash
 load ../lib/cache.bash
+load ../lib/pystart.bash
 
 setup() {
 	bst_setup
@@ -25,9 +26,7 @@ teardown() {
 	bst_teardown
 }
 
-script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
 more_script="$script; import sqlite3, xml.dom.minidom, asyncio, unittest"
-said='[42] 0.3333333333333333333333333333'
 
 # hot_image: the python image in $REGISTRY, and a bundle of it that runs $script.
 hot_image() {
@@ -37,45 +36,15 @@ hot_image() {
 	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
 }
 
-# run_hot ID
-run_hot() {
-	run -0 lazy_run run -b "$BST_ROOT/b" "$1"
-	[ "$output" = "$said" ]
-}
-
-# hot_packs: how many there are in the registry.
-hot_packs() {
-	curl -sf "http://$REGISTRY/v2/py/tags/list" | jq '[.tags[] | select(startswith("bootseer-hot-"))] | length'
-}
-
-# hot_state FILTER: of the node's packs and recordings.
-hot_state() {
-	node_status ".served.hot[] | $1"
-}
-
-# another_node: nothing of the image is cached any more.
-another_node() {
-	node_stop
-	rm -rf "${BST_CACHE:?}"/*
-}
-
-published() {
-	[ "$(hot_packs)" = 1 ]
-}
-
 recorded() {
 	hot_state .state | grep -x recorded
-}
-
-streamed() {
-	hot_state .state | grep -x streamed
 }
 
 @test "the first start is recorded, the next node streams what it needs" {
 	local pack bytes
 	hot_image
 	run_hot first
-	[ -n "$(hot_state .state)" ]
+	hot_state .state | grep -qxE "recording|recorded"
 	bst_wait 20 published
 	bst_wait 5 recorded
 	grep "hot pack of workload 'python3-[0-9a-f]*' .*: published at" "$BST_RUN/bootseerd.log"
@@ -107,10 +76,8 @@ hot_made() {
 
 # pack_file: the pack's bytes in the registry's storage.
 pack_file() {
-	local tag digest
-	tag=$(curl -sf "http://$REGISTRY/v2/py/tags/list" | jq -r '.tags[] | select(startswith("bootseer-hot-"))')
-	digest=$(curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
-		"http://$REGISTRY/v2/py/manifests/$tag" | jq -r '.layers[1].digest' | cut -d: -f2)
+	local digest
+	digest=$(hot_manifest | jq -r '.layers[1].digest' | cut -d: -f2)
 	echo "$REGISTRY_DIR/docker/registry/v2/blobs/sha256/${digest:0:2}/$digest/data"
 }
 
@@ -281,7 +248,7 @@ no_pack() {
 	[ -z "$(hot_state .state)" ]
 	rm "$entry/hot-$(printf %040d 7).workload"
 	run_hot third
-	[ -n "$(hot_state .state)" ]
+	hot_state .state | grep -qxE "recording|recorded"
 }
 
 @test "a source that does not say whether there is a pack costs two seconds" {
@@ -399,7 +366,8 @@ another_node_but_the_verdict() {
 	lazy_no_state
 }
 
-@test "a newer pack takes the place of a stale one without another recording" {
+# stale: a pack of which a start has missed much.
+stale() {
 	hot_image "hot rerecord = 5%"
 	other_script "$script"
 	run_hot made
@@ -409,6 +377,10 @@ another_node_but_the_verdict() {
 	run_hot changed
 	bst_wait 15 watched
 	[ "$(hot_state .use.verdict)" = stale ]
+}
+
+@test "a newer pack takes the place of a stale one without another recording" {
+	stale
 	printf '%s\n' usr/bin/python3.11 usr/lib/x86_64-linux-gnu/libc.so.6 >"$BST_ROOT/list"
 	bootseerctl hot build "docker://$REGISTRY/py:latest" same --from "$BST_ROOT/list" --replace --plain-http -q
 	another_node_but_the_verdict
@@ -420,14 +392,7 @@ another_node_but_the_verdict() {
 }
 
 @test "a pack that only seemed stale stays" {
-	hot_image "hot rerecord = 5%"
-	other_script "$script"
-	run_hot made
-	bst_wait 30 published
-	another_node
-	other_script "$more_script"
-	run_hot changed
-	bst_wait 15 watched
+	stale
 	another_node_but_the_verdict
 	# as if others had read all that beside it
 	other_script "$script"

@@ -16,6 +16,7 @@ load ../lib/images.bash
 load ../lib/node.bash
 load ../lib/lazy.bash
 load ../lib/cache.bash
+load ../lib/pystart.bash
 
 setup() {
 	bst_setup
@@ -26,8 +27,6 @@ teardown() {
 	bst_teardown
 }
 
-script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
-said='[42] 0.3333333333333333333333333333'
 n_nodes=8
 
 # as_node N COMMAND...: with the node's configuration, behind its own link.
@@ -69,12 +68,8 @@ layer() {
 	jq -r ".layers[$1].digest" "$BST_ROOT/$2"
 }
 
-published() {
-	curl -sf "http://$REGISTRY/v2/py/tags/list" | jq -re '.tags[] | select(startswith("bootseer-hot-"))'
-}
-
 @test "eight cold nodes at once: from the store one tree, one table, one pack a node" {
-	local n pack i ip=() pids=() size accept='Accept: application/vnd.oci.image.manifest.v1+json'
+	local n pack i ip=() pids=() size
 	bst_require nsenter
 	netns_create 1
 	registry_start main --host "$NETNS_HOST_IP"
@@ -82,10 +77,11 @@ published() {
 	lazy_node "hot record_window = 4s" "fetch background = no"
 	lazy_bundle "$BST_ROOT/b" py python3 -c "$script"
 	node_make 1
-	run -0 lazy_run run -b "$BST_ROOT/b" first
+	run_hot first
 	bst_wait 20 published
-	curl -sf -H "$accept" "http://$REGISTRY/v2/py/manifests/$(published)" >"$BST_ROOT/pack.json"
-	curl -sf -H "$accept" "http://$REGISTRY/v2/py/manifests/$digest" >"$BST_ROOT/artifact.json"
+	hot_manifest >"$BST_ROOT/pack.json"
+	curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
+		"http://$REGISTRY/v2/py/manifests/$digest" >"$BST_ROOT/artifact.json"
 	node_stop
 	for ((n = 2; n <= n_nodes; n++)); do
 		netns_create "$n"

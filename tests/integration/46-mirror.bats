@@ -16,9 +16,7 @@ load ../lib/images.bash
 load ../lib/node.bash
 load ../lib/lazy.bash
 load ../lib/cache.bash
-
-script='import json, decimal, email.message, hashlib; print(json.dumps([40 + 2]), decimal.Decimal(1) / 3)'
-said='[42] 0.3333333333333333333333333333'
+load ../lib/pystart.bash
 
 setup() {
 	bst_setup
@@ -36,24 +34,6 @@ setup() {
 
 teardown() {
 	bst_teardown
-}
-
-run_hot() {
-	run -0 lazy_run run -b "$BST_ROOT/b" "$1"
-	[ "$output" = "$said" ]
-}
-
-another_node() {
-	node_stop
-	rm -rf "${BST_CACHE:?}"/*
-}
-
-published() {
-	curl -sf "http://$REGISTRY/v2/py/tags/list" | jq -e 'any(.tags[]; startswith("bootseer-hot-"))'
-}
-
-streamed() {
-	node_status '.served.hot[].state' | grep -x streamed
 }
 
 # blobs_asked: requests for blobs that reached the registry itself.
