@@ -67,6 +67,7 @@ struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_
 	fe->range = (struct bs_range){ .blob = *bs_origin_data(o),
 				       .off = a.data_off,
 				       .lane = lane,
+				       .whose = lane == BS_LANE_BACKGROUND ? NULL : b,
 				       .len = z.data_off + z.data_len - a.data_off,
 				       .cookie = fe };
 	fe->range.buf = malloc(fe->range.len);

@@ -7,6 +7,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/fill.c %D%/fill.h \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
+	%D%/flows.c %D%/flows.h \
 	%D%/origin.c %D%/origin.h \
 	%D%/stream.c %D%/stream.h \
 	%D%/streampace.c \

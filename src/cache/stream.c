@@ -11,12 +11,10 @@
 #include "base/clock.h"
 #include "cache/streampriv.h"
 
-#define PARALLEL_FIRST 2u
 #define WAIT_NS (180 * BS_NS_PER_S) /* without a byte, then it is given up */
 #define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
 #define LOOK_NS (250 * BS_NS_PER_MS)
 #define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
-#define LATE_MAX 8u	    /* ranges that are late, beside those that may run */
 
 static void range_ended(struct job *j, struct unpacker *un);
 static void unpack_early(struct job *j, struct unpacker *un);
@@ -38,16 +36,47 @@ static bool has_failed(struct stream *st)
 	return failed;
 }
 
+/* Whether somebody has to go on, who is to be queued by the caller. Lock held. */
+static bool may_step(struct stream *st)
+{
+	if (st->stepping || st->next >= st->o.n_segments || !bs_stream_has_room(st))
+		return false;
+	st->stepping = true;
+	st->steppers++;
+	return true;
+}
+
+static void step_job(struct job *j, struct unpacker *un)
+{
+	struct stream *st = BS_CONTAINER_OF(j, struct stream, step);
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->stepping = false;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	go_on(st);
+}
+
+/* Its connection is free: the next range is asked for before this one is unpacked. */
 static void range_done(struct bs_range *rg)
 {
 	struct stream_range *r = rg->cookie;
-	struct bs_fill *f = r->stream->fill;
-	bool early;
+	struct stream *st = r->stream;
+	struct bs_fill *f = st->fill;
+	bool early, step;
 
 	(void)pthread_mutex_lock(&f->lock);
 	r->ended = true;
 	early = r->early;
+	if (rg->result == 0) {
+		st->late -= r->late;
+		r->late = false;
+		r->came = true;
+		st->came++;
+	}
+	step = may_step(st);
 	(void)pthread_mutex_unlock(&f->lock);
+	if (step)
+		bs_fill_enqueue(f, BS_LANE_DEMAND, &st->step);
 	if (!early) /* else it will see that */
 		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
 }
@@ -64,16 +93,19 @@ static bool has_first(const struct stream_range *r)
 /* More of it than the job knows has come, or less: then it was begun anew. Lock held. */
 static void count(struct stream_range *r, size_t got)
 {
-	if (got > r->counted)
-		bs_stream_learn(r->stream, got - r->counted);
+	const size_t more = got > r->counted ? got - r->counted : 0;
+
 	r->counted = got;
+	if (more > 0)
+		bs_stream_learn(r->stream, more);
 }
 
 static void range_moved(struct bs_range *rg)
 {
 	struct stream_range *r = rg->cookie;
-	struct bs_fill *f = r->stream->fill;
-	bool early;
+	struct stream *st = r->stream;
+	struct bs_fill *f = st->fill;
+	bool early, step;
 
 	(void)pthread_mutex_lock(&f->lock);
 	count(r, rg->got);
@@ -82,7 +114,10 @@ static void range_moved(struct bs_range *rg)
 		r->early = true;
 		r->job.run = unpack_early;
 	}
+	step = may_step(st);
 	(void)pthread_mutex_unlock(&f->lock);
+	if (step)
+		bs_fill_enqueue(f, BS_LANE_DEMAND, &st->step);
 	if (early)
 		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
 }
@@ -174,6 +209,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				      .off = a.off,
 				      .len = z.off + z.len - a.off,
 				      .lane = BS_LANE_HOT,
+				      .whose = st->o.blob,
 				      .done = range_done,
 				      .progress = range_moved,
 				      .cookie = r };
@@ -226,24 +262,6 @@ static struct stream_range *next_range(struct stream *st)
 	return r;
 }
 
-/* How many ranges at once: all streams share what one may have, so that none waits in a queue. */
-static unsigned int share(const struct stream *st)
-{
-	unsigned int n = 0, each;
-
-	bs_list_for_each(it, &st->fill->streams)
-		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
-	each = st->o.parallel_max / BS_MAX(n, 1u);
-	each = BS_MAX(each, 1u);
-	return BS_MIN(st->parallel, each);
-}
-
-/* One that hangs must not hold up the others: those are asked for meanwhile. Lock held. */
-static bool has_room(const struct stream *st)
-{
-	return st->running - st->late < share(st) && st->running < st->o.parallel_max + LATE_MAX;
-}
-
 /* It is over: what may be asked for in its place is. */
 static void end_range(struct stream_range *r)
 {
@@ -253,6 +271,7 @@ static void end_range(struct stream_range *r)
 	bs_list_remove(&r->in_stream);
 	st->running--;
 	st->late -= r->late;
+	st->came -= r->came;
 	st->doubtful -= r->doubtful;
 	st->steppers++;
 	(void)pthread_mutex_unlock(&st->fill->lock);
@@ -649,7 +668,7 @@ static void end(struct stream *st)
 	bool looking;
 
 	result.end_ns = bs_clock_ns();
-	result.parallel = st->parallel;
+	result.parallel = st->flows.now;
 	(void)pthread_mutex_lock(&f->lock);
 	bs_list_remove(&st->all);
 	st->over = true;
@@ -668,7 +687,7 @@ static bool pass_local(struct stream *st)
 
 	(void)pthread_mutex_lock(&st->fill->lock);
 	i = st->next;
-	local = i < st->o.n_segments && has_room(st) && is_local(st, i);
+	local = i < st->o.n_segments && bs_stream_has_room(st) && is_local(st, i);
 	if (local) {
 		st->states[i] = SEGMENT_LANDED;
 		st->result.local_segments++;
@@ -689,7 +708,7 @@ static struct stream_range *take_range(struct stream *st, bool *ret_again)
 	bool some;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
-	some = st->next < st->o.n_segments && has_room(st);
+	some = st->next < st->o.n_segments && bs_stream_has_room(st);
 	if (some)
 		r = next_range(st);
 	*ret_again = some && !r && is_local(st, st->next);
@@ -736,17 +755,19 @@ int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 	st->o.origin = bs_origin_ref(o->origin);
 	if (!st->o.wait_ns)
 		st->o.wait_ns = WAIT_NS;
-	st->parallel = st->enough = BS_MIN(PARALLEL_FIRST, o->parallel_max);
+	bs_flows_begin(&st->flows, o->parallel_max);
 	bs_list_init(&st->ranges);
 	bs_list_init(&st->look.queued);
 	st->look.run = look_job;
+	bs_list_init(&st->step.queued);
+	st->step.run = step_job;
 	st->steppers = 1; /* ours */
 	st->states = calloc(o->n_segments, 1);
 	if (!st->states || bs_stream_list_places(st) < 0) {
 		(void)stream_free(st);
 		return -ENOMEM;
 	}
-	st->sample_ns = st->moved_ns = st->result.start_ns = bs_clock_ns();
+	st->moved_ns = st->result.start_ns = bs_clock_ns();
 	bs_list_init(&st->all);
 	(void)pthread_mutex_lock(&f->lock);
 	bs_list_append(&f->streams, &st->all);

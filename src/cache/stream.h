@@ -19,10 +19,10 @@
  * wrong ends the stream: nobody who made one of them is to be believed about the others;
  * and so does a range that all sources have wrong, or not at all, three times over.
  *
- * How many ranges are on their way, and how large they are, follows what the link gives:
- * twice as many as long as that makes it faster, and back to as many as were as fast. Few
- * and large ones cost the server least; each segment is unpacked when its last byte is there,
- * and towards the end ranges become small, so that nothing needed waits for what is not yet.
+ * How many ranges are on their way, and how large they are, follows what the link gives
+ * (flows.h). Few and large ones cost the server least; each segment is unpacked when its last
+ * byte is there, the next range is asked for when the last byte of one is, and towards the end
+ * ranges become small, so that nothing needed waits for what is not yet.
  */
 #ifndef BS_CACHE_STREAM_H
 #define BS_CACHE_STREAM_H

@@ -8,6 +8,7 @@
 #define BS_CACHE_STREAMPRIV_H
 
 #include "cache/fillpriv.h"
+#include "cache/flows.h"
 #include "cache/stream.h"
 
 #define STREAM_SOON 4u /* segments behind those asked for that are worth waiting for */
@@ -28,22 +29,21 @@ struct stream {
 	uint8_t *states;
 	struct place *places;
 	uint32_t n_places;
-	uint32_t next;		       /* segment to ask for */
-	struct bs_list ranges;	       /* struct stream_range that run */
-	unsigned int running;	       /* ranges */
-	unsigned int late;	       /* of them: nobody waits for those, nor for their end */
-	unsigned int doubtful;	       /* of them: late, or failed so far */
-	unsigned int steppers;	       /* threads in go_on(), or on their way there */
-	unsigned int parallel, enough; /* enough: rate was seen with so many; more do not help */
-	uint64_t moved_ns;	       /* when something last came */
-	uint64_t answer_ns;	       /* the longest that a source took to answer */
-	bool looking;		       /* look() will be called */
-	bool over;		       /* and has nothing to do but to free it */
-	bool ending;		       /* somebody is about to make it over: nobody begins anew */
-	struct job look;
-	uint64_t rate; /* bytes/s; 0: not yet */
-	bool warm;     /* connections are made: what comes now counts */
-	uint64_t sample_ns, sample_bytes;
+	uint32_t next;	       /* segment to ask for */
+	struct bs_list ranges; /* struct stream_range that run */
+	unsigned int running;  /* ranges */
+	unsigned int late;     /* of them: nobody waits for those, nor for their end */
+	unsigned int came;     /* of them, and not late: whole, and not all unpacked */
+	unsigned int doubtful; /* of them: late, or failed so far */
+	unsigned int steppers; /* threads in go_on(), or on their way there */
+	struct bs_flows flows; /* how many there should be */
+	uint64_t moved_ns;     /* when something last came */
+	uint64_t answer_ns;    /* the longest that a source took to answer */
+	bool looking;	       /* look() will be called */
+	bool over;	       /* and has nothing to do but to free it */
+	bool ending;	       /* somebody is about to make it over: nobody begins anew */
+	bool stepping;	       /* step is queued */
+	struct job look, step;
 	struct bs_stream_result result;
 };
 
@@ -66,7 +66,7 @@ struct stream_range {
 	bool ended;	/* the source is done; the early job goes on with the rest */
 	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
 	size_t counted; /* bytes that learn() knows of */
-	bool late, doubtful;
+	bool late, came, doubtful;
 	size_t seen;	    /* bytes, when it was last looked at */
 	uint64_t moved_ns;  /* when it was asked, or more than that came */
 	uint64_t failed_ns; /* when a source last did */
@@ -84,6 +84,8 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 bool bs_stream_moves(const struct stream *st);
 /* Of the next range. Lock held. */
 uint64_t bs_stream_range_bytes(const struct stream *st);
+/* Whether another may be asked for. Lock held. */
+bool bs_stream_has_room(const struct stream *st);
 /* So many have come. Lock held. */
 void bs_stream_learn(struct stream *st, uint64_t bytes);
 /* Fills places. */

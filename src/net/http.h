@@ -58,6 +58,7 @@ struct bs_http {
 	struct bs_loop *loop;
 	const struct bs_http_peer *peer;
 	enum bs_lane lane;
+	const void *whose; /* net/yield.h */
 	const char *method;
 	const char *url;
 	struct bs_strv headers; /* "Name: value"; the owner's */

@@ -162,6 +162,7 @@ static int prepare(struct reader *rd)
 		rc = bs_strv_addf(&rd->call.headers, "Range: bytes=%" PRIu64 "-%" PRIu64, rg->off,
 				  range_end(rg) - 1);
 	rd->call.http.lane = rg->lane < BS_LANE_MAX ? rg->lane : BS_LANE_DEMAND;
+	rd->call.http.whose = rg->whose;
 	rd->call.http.expected_bytes = rg->len;
 	rd->call.http.started_ns = &rg->started_ns;
 	rd->call.http.fresh = rg->fresh;

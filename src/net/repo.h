@@ -50,6 +50,7 @@ struct bs_range {
 	size_t len; /* > 0 */
 	void *buf;  /* len bytes */
 	enum bs_lane lane;
+	const void *whose; /* tells images apart (net/yield.h); compared only, NULL: nobody waits */
 	bool fresh; /* an answer was no good: no remembered way to the blob, no kept connection */
 	void (*done)(struct bs_range *rg);
 	/*

@@ -26,6 +26,10 @@ UNIT_TESTS += %D%/test-cache-fill
 tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-cache-flows
+tests_unit_test_cache_flows_SOURCES = %D%/test-cache-flows.c %D%/unit.h
+tests_unit_test_cache_flows_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-cache-stream
 tests_unit_test_cache_stream_SOURCES = %D%/test-cache-stream.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_stream_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
