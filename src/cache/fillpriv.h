@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
 /*
- * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
- * fillread.c (reads), ahead.c (what follows
- * them), stream.c and streamwait.c (hot packs) and complete.c (the background lane). The picture and the rules are
- * in fill.h.
+ * What the parts of the miss path share: fill.c (flights, unpackers), fillfetch.c (what
+ * becomes of a fetch), fillread.c (reads), ahead.c (what lies around them and follows them),
+ * stream.c and streamwait.c (hot packs) and complete.c (the background lane). The picture and
+ * the rules are in fill.h.
  */
 #ifndef BS_CACHE_FILLPRIV_H
 #define BS_CACHE_FILLPRIV_H
@@ -136,12 +136,6 @@ void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const voi
 		  int result);
 
 /*
- * A copy of an equal unit is in un->bytes: proven, stored, its waiters answered. False
- * when it is not equal.
- */
-bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
-
-/*
  * Blocks of a unit have come alone, or will not come: who has all that he waits for is
  * answered; for the rest a demand fetch is sent, unless something is on its way.
  */
@@ -155,6 +149,17 @@ struct fetch *bs_fill_fetch_new(struct bs_fill *f, struct bs_blob *b, struct bs_
 struct fetch *bs_fill_fetch_free(struct fetch *fe);
 /* Asks the source whose turn it is; what becomes of it is seen to by the unpackers. */
 void bs_fill_submit(struct fetch *fe);
+
+/* --- fillfetch.c -------------------------------------------------------------------------- */
+
+/* Run by an unpacker when the range has ended. */
+void bs_fill_fetch_ended(struct job *j, struct unpacker *un);
+
+/*
+ * A copy of an equal unit is in un->bytes: proven, stored, its waiters answered. False
+ * when it is not equal.
+ */
+bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
 
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);

@@ -5,6 +5,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/complete.c \
 	%D%/fill.c %D%/fill.h \
+	%D%/fillfetch.c \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
 	%D%/origin.c %D%/origin.h \
