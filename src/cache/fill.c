@@ -94,7 +94,8 @@ void bs_fill_submit(struct fetch *fe)
 		return;
 	}
 	r = bs_origin_pick(fe->origin, fe->source, &n_sources);
-	fe->range.done = range_done;
+	fe->range.done = fe->around ? bs_fill_fetch_done : range_done;
+	fe->range.progress = fe->around ? bs_fill_fetch_progress : NULL;
 	fe->range.result = 0;
 	fe->range.retry_after_ns = 0;
 	__atomic_store_n(&fe->range.got, 0, __ATOMIC_RELAXED);

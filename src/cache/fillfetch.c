@@ -113,43 +113,6 @@ static void give_up(struct bs_fill *f, struct fetch *fe, const char *what)
 }
 
 /*
- * A range of another lane failed: units that nobody waits for are forgotten; the others
- * go on, each run of them as a demand fetch of its own.
- */
-static void drop_or_promote(struct bs_fill *f, struct fetch *fe)
-{
-	for (uint32_t i = 0; i < fe->n; i++) {
-		struct fetch *own = NULL;
-		struct flight *fl;
-
-		(void)pthread_mutex_lock(&f->lock);
-		fl = bs_fill_flight(f, fe->blob, fe->first + i, false);
-		if (fl && fl->by != fe) {
-			fl = NULL; /* a demand fetch brings it */
-		} else if (fl && !bs_list_empty(&fl->waiters)) {
-			fl->by = NULL;
-		} else if (fl) {
-			(void)bs_map_remove(&f->flights, &fl->key, sizeof(fl->key));
-			free(fl);
-			fl = NULL;
-		}
-		(void)pthread_mutex_unlock(&f->lock);
-		if (!fl)
-			continue;
-		own = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first + i, 1, BS_LANE_DEMAND);
-		if (!own) {
-			bs_fill_land(f, fe->blob, fe->first + i, NULL, -ENOMEM);
-			continue;
-		}
-		own->source = fe->source + 1;
-		bs_fill_submit(own);
-	}
-	if (fe->completion)
-		bs_completion_range_ended(fe->completion, true, 0);
-	(void)bs_fill_fetch_free(fe);
-}
-
-/*
  * The next source; after the last one a pause, unless nobody waits any longer. Bytes that
  * came whole and are wrong are the source's fault; anything else, a cut body too, may be
  * the way's, and is tried until it works.
@@ -193,6 +156,51 @@ static void try_again(struct bs_fill *f, struct fetch *fe, bool is_wrong)
 		give_up(f, fe, "out of memory");
 }
 
+/*
+ * A range of another lane failed: units that nobody waits for are forgotten; the others
+ * go on, each run of them as a demand fetch of its own.
+ */
+static void drop_or_promote(struct bs_fill *f, struct fetch *fe)
+{
+	for (uint32_t i = 0; i < fe->n; i++) {
+		struct fetch *own = NULL;
+		struct flight *fl;
+
+		(void)pthread_mutex_lock(&f->lock);
+		fl = bs_fill_flight(f, fe->blob, fe->first + i, false);
+		if (fl && fl->by != fe) {
+			fl = NULL; /* a demand fetch brings it */
+		} else if (fl && !bs_list_empty(&fl->waiters)) {
+			fl->by = NULL;
+		} else if (fl) {
+			(void)bs_map_remove(&f->flights, &fl->key, sizeof(fl->key));
+			free(fl);
+			fl = NULL;
+		}
+		(void)pthread_mutex_unlock(&f->lock);
+		if (!fl)
+			continue;
+		own = bs_fill_fetch_new(f, fe->blob, fe->origin, fe->first + i, 1, BS_LANE_DEMAND);
+		if (!own) {
+			bs_fill_land(f, fe->blob, fe->first + i, NULL, -ENOMEM);
+			continue;
+		}
+		own->source = fe->source;
+		own->range.retry_after_ns = fe->range.retry_after_ns;
+		own->range.result = fe->range.result;
+		(void)snprintf(own->range.text, sizeof(own->range.text), "%s", fe->range.text);
+		if (fe->around) {
+			try_again(f, own, false);
+			continue;
+		}
+		own->source++;
+		bs_fill_submit(own);
+	}
+	if (fe->completion)
+		bs_completion_range_ended(fe->completion, true, 0);
+	(void)bs_fill_fetch_free(fe);
+}
+
 /* --- what came of it --------------------------------------------------------------------------- */
 
 /* What the disk says of it (1: it was there); readers are answered anyway. */
@@ -221,7 +229,7 @@ static void go_on_alone(struct bs_fill *f, struct fetch *fe, uint32_t unit)
 
 	(void)pthread_mutex_lock(&f->lock);
 	fl = bs_fill_flight(f, fe->blob, unit, false);
-	if (fl && fe->lane != BS_LANE_DEMAND && fl->by != fe)
+	if (fl && (fe->lane != BS_LANE_DEMAND || fe->around) && fl->by != fe)
 		fl = NULL;
 	if (fl)
 		fl->by = NULL;
@@ -251,11 +259,8 @@ static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 		bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 		return true;
 	}
-	if (g->ops->decode(g->cookie, un->scratch, unit, data, un->bytes) < 0) {
-		COUNT(f, bad_units, 1);
-		report(f, "unit %u came with wrong bytes, refused", unit);
+	if (g->ops->decode(g->cookie, un->scratch, unit, data, un->bytes) < 0)
 		return false;
-	}
 	r = store(f, fe->blob, unit, un->bytes);
 	if (r < 0)
 		fe->store_error = r;
@@ -264,6 +269,11 @@ static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 	bs_origin_right(fe->origin, unit, fe->source);
 	bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 	return true;
+}
+
+static bool is_taken(const struct fetch *fe, uint32_t i)
+{
+	return fe->around && fe->taken >> i & 1;
 }
 
 /*
@@ -277,11 +287,15 @@ static uint32_t unpack_range(struct bs_fill *f, struct unpacker *un, struct fetc
 		uint32_t unit = fe->first + i;
 		struct bs_unit u;
 
+		if (is_taken(fe, i))
+			continue;
 		bs_fill_unit(fe->blob, unit, &u);
 		if (u.data_off + u.data_len > fe->range.off + fe->range.got)
 			return i;
 		if (unpack_unit(f, un, fe, unit, &u))
 			continue;
+		COUNT(f, bad_units, 1);
+		report(f, "unit %u came with wrong bytes, refused", unit);
 		*ret_wrong = true;
 		bs_origin_failed(fe->origin, fe->source);
 		if (fe->lane != BS_LANE_DEMAND || fe->n > 1)
@@ -360,10 +374,98 @@ void bs_fill_fetch_ended(struct job *j, struct unpacker *un)
 		return;
 	}
 	bs_origin_failed(fe->origin, fe->source);
-	if (fe->lane != BS_LANE_DEMAND) {
+	if (fe->lane != BS_LANE_DEMAND || fe->around) {
 		drop_or_promote(f, fe);
 	} else {
 		shorten(fe, n);
 		try_again(f, fe, false);
 	}
+}
+
+/* --- while it comes --------------------------------------------------------------------------- */
+
+/* The first of some units of the fetch that is here and not taken, else end. Lock held. */
+static uint32_t next_of(const struct fetch *fe, uint32_t from, uint32_t end)
+{
+	const uint64_t got = __atomic_load_n(&fe->range.got, __ATOMIC_ACQUIRE);
+	struct bs_unit u;
+
+	for (uint32_t i = from; i < end; i++) {
+		if (is_taken(fe, i))
+			continue;
+		bs_fill_unit(fe->blob, fe->first + i, &u);
+		return u.data_off + u.data_len <= fe->range.off + got ? i : end;
+	}
+	return end;
+}
+
+/* The unit to take next, counted from the first; fe->n: there is none now. Lock held. */
+static uint32_t next_unit(const struct fetch *fe)
+{
+	const uint32_t end = fe->wanted + fe->n_wanted;
+	uint32_t i = next_of(fe, fe->wanted, end);
+
+	return i < end ? i : next_of(fe, 0, fe->n);
+}
+
+/*
+ * One unit of a range that still comes. When it is wrong, it is looked at again at the end:
+ * it may have been written anew just now.
+ */
+static void take_early(struct job *j, struct unpacker *un)
+{
+	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
+	struct bs_fill *f = fe->fill;
+	struct bs_unit u;
+	bool right = true;
+	uint32_t i;
+
+	(void)pthread_mutex_lock(&f->lock);
+	i = next_unit(fe);
+	(void)pthread_mutex_unlock(&f->lock);
+	if (i < fe->n) {
+		bs_fill_unit(fe->blob, fe->first + i, &u);
+		right = unpack_unit(f, un, fe, fe->first + i, &u);
+	}
+	(void)pthread_mutex_lock(&f->lock);
+	if (i < fe->n && right)
+		fe->taken |= UINT64_C(1) << i;
+	fe->in_doubt |= !right;
+	fe->early = !fe->in_doubt && next_unit(fe) < fe->n;
+	if (!fe->early)
+		j->run = bs_fill_fetch_ended;
+	if (fe->early || fe->ended) { /* others' first, between two */
+		bs_list_append(&f->queue[fe->lane], &j->queued);
+		(void)pthread_cond_signal(&f->work);
+	}
+	(void)pthread_mutex_unlock(&f->lock); /* it may not be ours any more */
+}
+
+void bs_fill_fetch_progress(struct bs_range *rg)
+{
+	struct fetch *fe = rg->cookie;
+	struct bs_fill *f = fe->fill;
+
+	(void)pthread_mutex_lock(&f->lock);
+	if (!fe->early && !fe->in_doubt && next_unit(fe) < fe->n) {
+		fe->early = true;
+		fe->job.run = take_early;
+		bs_list_append(&f->queue[fe->lane], &fe->job.queued);
+		(void)pthread_cond_signal(&f->work);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
+void bs_fill_fetch_done(struct bs_range *rg)
+{
+	struct fetch *fe = rg->cookie;
+	struct bs_fill *f = fe->fill;
+
+	(void)pthread_mutex_lock(&f->lock);
+	fe->ended = true;
+	if (!fe->early) {
+		bs_list_append(&f->queue[fe->lane], &fe->job.queued);
+		(void)pthread_cond_signal(&f->work);
+	}
+	(void)pthread_mutex_unlock(&f->lock);
 }

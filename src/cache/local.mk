@@ -8,6 +8,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/fillfetch.c \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
+	%D%/near.c %D%/near.h \
 	%D%/origin.c %D%/origin.h \
 	%D%/stream.c %D%/stream.h \
 	%D%/streampace.c \
