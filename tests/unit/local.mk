@@ -18,17 +18,26 @@ UNIT_TESTS += %D%/test-base-text
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c %D%/unit.h
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-cache-ahead
+tests_unit_test_cache_ahead_SOURCES = %D%/test-cache-ahead.c %D%/cache-fake.h %D%/cache-model.h \
+	%D%/unit.h
+tests_unit_test_cache_ahead_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-cache-blob
 tests_unit_test_cache_blob_SOURCES = %D%/test-cache-blob.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_blob_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-cache-fill
-tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-fake.h %D%/cache-model.h \
+	%D%/unit.h
 tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-cache-flows
 tests_unit_test_cache_flows_SOURCES = %D%/test-cache-flows.c %D%/unit.h
 tests_unit_test_cache_flows_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-cache-near
+tests_unit_test_cache_near_SOURCES = %D%/test-cache-near.c %D%/unit.h
+tests_unit_test_cache_near_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-cache-stream
 tests_unit_test_cache_stream_SOURCES = %D%/test-cache-stream.c %D%/cache-model.h %D%/unit.h
