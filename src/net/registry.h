@@ -24,7 +24,11 @@ struct bs_registry {
 	pthread_mutex_t lock;	 /* guards the rest */
 	struct bs_list landings; /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
-	uint64_t no_ranges_until_ns, no_referrers_until_ns;
+	uint64_t no_referrers_until_ns;
+	struct { /* blobs that were sent whole when a range was asked for */
+		struct bs_digest blob;
+		uint64_t until_ns;
+	} no_ranges[8];
 };
 
 static inline struct bs_registry *bs_registry_of(struct bs_repo *r)

@@ -317,6 +317,32 @@ static void where_tokens_are_had_is_a_guess_for_other_repositories(void **state)
 	end(&f);
 }
 
+/* --- ranges ----------------------------------------------------------------------------------- */
+
+static const char *ignores_ranges_of_one(struct fake *f, const char *head)
+{
+	return strstr(head, "sha256:01")
+		       ? "HTTP/1.1 200 x\r\nConnection: close\r\nContent-Length: 9999999\r\n\r\nx"
+		       : one_byte(f, head);
+}
+
+static void an_ignored_range_is_remembered_of_its_blob_alone(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct fake f;
+
+	begin(&f, ignores_ranges_of_one);
+	r = open_repo(&f, "a/b");
+	assert_int_equal(read_at(r, 1, 9000000), -EOPNOTSUPP);
+	assert_int_equal(read_at(r, 2, 9000000), 0);
+	assert_int_equal(read_at(r, 1, 9000001), -EOPNOTSUPP);
+	assert_int_equal(get(&f.n), 2);
+	for (unsigned char i = 2; i < 20; i++)
+		assert_int_equal(read_at(r, i, 9000000), 0);
+	r = bs_repo_unref(r);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +350,7 @@ int main(void)
 		UNIT_TEST(a_refusal_that_leads_nowhere_is_forgotten),
 		UNIT_TEST(what_is_refused_for_ever_is_asked_for_now_and_then),
 		UNIT_TEST(where_tokens_are_had_is_a_guess_for_other_repositories),
+		UNIT_TEST(an_ignored_range_is_remembered_of_its_blob_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
