@@ -108,7 +108,8 @@ static int range_tail(struct bs_call *c)
 {
 	const struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
 
-	return rd->rg->got == rd->rg->len ? 0 : -EBADMSG;
+	/* its length was not said, or head had seen that it is another one: the connection broke */
+	return rd->rg->got == rd->rg->len ? 0 : -EREMOTEIO;
 }
 
 static void range_strayed(struct bs_call *c)

@@ -343,6 +343,40 @@ static void an_ignored_range_is_remembered_of_its_blob_alone(void **state)
 	end(&f);
 }
 
+static const char *cuts_off(struct fake *f, const char *head)
+{
+	if (strstr(head, "sha256:01"))
+		return "HTTP/1.1 206 x\r\nConnection: close\r\nContent-Length: 4\r\n"
+		       "Content-Range: bytes 0-3/9\r\n\r\nab";
+	if (strstr(head, "sha256:02"))
+		return "HTTP/1.1 206 x\r\nConnection: close\r\n"
+		       "Content-Range: bytes 0-3/9\r\n\r\nab";
+	if (strstr(head, "sha256:03"))
+		return "HTTP/1.1 206 x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"
+		       "Content-Range: bytes 0-3/9\r\n\r\n4\r\nab";
+	return "HTTP/1.1 206 x\r\nConnection: close\r\nContent-Length: 4\r\n"
+	       "Content-Range: bytes 1-4/9\r\n\r\nabcd";
+}
+
+/* Who cuts an answer off did not lie. */
+static void an_answer_cut_off_is_no_wrong_one(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct fake f;
+	char buf[4];
+
+	begin(&f, cuts_off);
+	r = open_repo(&f, "a/b");
+	for (unsigned char i = 1; i <= 4; i++) {
+		struct bs_range rg = { .len = 4, .buf = buf };
+
+		rg.blob.b[0] = i;
+		assert_int_equal(bs_repo_read_wait(r, &rg), i < 4 ? -EREMOTEIO : -EBADMSG);
+	}
+	r = bs_repo_unref(r);
+	end(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -351,6 +385,7 @@ int main(void)
 		UNIT_TEST(what_is_refused_for_ever_is_asked_for_now_and_then),
 		UNIT_TEST(where_tokens_are_had_is_a_guess_for_other_repositories),
 		UNIT_TEST(an_ignored_range_is_remembered_of_its_blob_alone),
+		UNIT_TEST(an_answer_cut_off_is_no_wrong_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
