@@ -21,6 +21,7 @@ struct bs_registry {
 	char *host, *path;	    /* path: the repository's name */
 	char *pull, *push, *remove; /* scopes */
 	bool impatient;
+	uint64_t answer_ns;	 /* for the answer to an upload, whatever its size */
 	pthread_mutex_t lock;	 /* guards the rest */
 	struct bs_list landings; /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
@@ -47,6 +48,7 @@ struct bs_request {
 	int fd;
 	uint64_t fd_off, body_len;
 	bool has_body;
+	uint64_t answer_ns; /* for the answer once the body is out; 0: as before each byte */
 	enum bs_lane lane;
 	size_t max;	/* of the answer; 0: not wanted */
 	bool once;	/* do not repeat */
@@ -63,6 +65,12 @@ struct bs_exchange {
 /* The result as call.h says (-EFBIG: the answer is larger than max). x is to be freed always. */
 int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exchange *x);
 void bs_exchange_done(struct bs_exchange *x);
+
+/*
+ * How long a server may take over an upload of so many bytes before it answers: it may hash
+ * them, and copy them to where they stay.
+ */
+uint64_t bs_registry_answer_ns(const struct bs_registry *r, uint64_t bytes);
 
 /* "BASE/v2/NAME/" + formatted rest; malloc'ed. */
 char *bs_registry_url(const struct bs_registry *r, const char *fmt, ...)

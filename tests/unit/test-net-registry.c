@@ -377,6 +377,65 @@ static void an_answer_cut_off_is_no_wrong_one(void **state)
 	end(&f);
 }
 
+/* --- uploads that get no answer --------------------------------------------------------------- */
+
+static const char *takes_no_upload(struct fake *f, const char *head)
+{
+	return is(head, "HEAD") ? status(f, 404, "") : NULL;
+}
+
+static void an_upload_that_cannot_begin_fails_as_anything_silent(void **state)
+{
+	struct fake f;
+	uint64_t began = bs_clock_ns();
+
+	begin(&f, takes_no_upload);
+	assert_int_equal(push(&f, "a/b"), -ETIMEDOUT);
+	assert_true(bs_clock_ns() - began < 30 * BS_NS_PER_S);
+	end(&f);
+}
+
+static const char *stores_and_is_silent(struct fake *f, const char *head)
+{
+	if (is(head, "PUT")) {
+		f->stored = f->open;
+		return NULL;
+	}
+	return is(head, "HEAD") && f->stored   ? status(f, 200, "")
+	       : is(head, "HEAD") && f->n_held ? NULL
+					       : upload(f, head);
+}
+
+static void after_an_unanswered_upload_the_blob_is_looked_for(void **state)
+{
+	static const bool stored[] = { true, false };
+
+	for (int i = 0; i < 2; i++) {
+		struct bs_digest d;
+		struct bs_repo *r;
+		struct fake f;
+		uint64_t began;
+
+		begin(&f, stores_and_is_silent);
+		f.open = stored[i];
+		r = open_repo(&f, "a/b");
+		/* by itself as long as a server may need for what it got */
+		assert_int_equal(bs_registry_answer_ns(bs_registry_of(r), 1), 60 * BS_NS_PER_S);
+		assert_true(bs_registry_answer_ns(bs_registry_of(r), UINT64_C(8) << 30) >
+			    300 * BS_NS_PER_S);
+		bs_registry_of(r)->answer_ns = 3 * STALL_NS;
+		bs_digest_of("xyz", 3, &d);
+		began = bs_clock_ns();
+		assert_int_equal(bs_repo_put_blob_mem(r, &d, "xyz", 3, NULL),
+				 stored[i] ? 0 : -ETIMEDOUT);
+		assert_true(bs_clock_ns() - began >= 3 * STALL_NS);
+		/* a server that is silent at all is not sent it again: HEAD, POST, PUT, HEAD, DELETE */
+		assert_int_equal(get(&f.n), stored[i] ? 4 : 5);
+		(void)bs_repo_unref(r);
+		end(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +445,8 @@ int main(void)
 		UNIT_TEST(where_tokens_are_had_is_a_guess_for_other_repositories),
 		UNIT_TEST(an_ignored_range_is_remembered_of_its_blob_alone),
 		UNIT_TEST(an_answer_cut_off_is_no_wrong_one),
+		UNIT_TEST(an_upload_that_cannot_begin_fails_as_anything_silent),
+		UNIT_TEST(after_an_unanswered_upload_the_blob_is_looked_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
