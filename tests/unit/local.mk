@@ -167,6 +167,10 @@ UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-registry
+tests_unit_test_net_registry_SOURCES = %D%/test-net-registry.c %D%/unit.h
+tests_unit_test_net_registry_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-net-yield
 tests_unit_test_net_yield_SOURCES = %D%/test-net-yield.c %D%/unit.h
 tests_unit_test_net_yield_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
