@@ -59,7 +59,9 @@ struct stream_range {
 	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
 	size_t source;
-	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
+	unsigned int tried, bad_rounds;
+	unsigned int bad, gone; /* of the sources tried in this round; gone: without it */
+	uint32_t wrong_at;	/* a bit for each source that gave the first segment wrong */
 	/* guarded by fill.lock */
 	bool asked;	/* a source has it */
 	bool early;	/* the job is queued, or runs, to unpack what has come so far */
@@ -80,6 +82,13 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 	return s;
 }
 
+/* Nothing that comes soon is to be counted on. Lock held. */
+static inline void bs_stream_doubt(struct stream_range *r)
+{
+	r->stream->doubtful += !r->doubtful;
+	r->doubtful = true;
+}
+
 /* Whether something of it comes, or is just going to. Lock held. */
 bool bs_stream_moves(const struct stream *st);
 /* Of the next range. Lock held. */
@@ -88,6 +97,8 @@ uint64_t bs_stream_range_bytes(const struct stream *st);
 bool bs_stream_has_room(const struct stream *st);
 /* So many have come. Lock held. */
 void bs_stream_learn(struct stream *st, uint64_t bytes);
+/* The segments that nobody is to wait for any longer; false: there are none more. */
+bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

@@ -4,8 +4,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "cache/streampriv.h"
+
+#define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
 
 static int by_block(const void *a, const void *b)
 {
@@ -102,4 +106,41 @@ int bs_stream_list_places(struct stream *st)
 	}
 	qsort(st->places, st->n_places, sizeof(*st->places), by_block);
 	return 0;
+}
+
+/* --- ranges that hang ---------------------------------------------------------------------------- */
+
+/* Whether nothing comes of it for now, so that who waits for it had better not. Lock held. */
+static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
+{
+	size_t got = __atomic_load_n(&r->range.got, __ATOMIC_RELAXED);
+
+	if (!r->asked) /* a pause: the source's fault as long as nothing else comes from it */
+		return r->failed_ns && st->moved_ns > r->failed_ns;
+	if (got > r->seen) {
+		r->seen = got;
+		r->moved_ns = st->moved_ns = now;
+	}
+	return now > r->moved_ns + BS_MAX(SLOW_NS, 3 * st->answer_ns);
+}
+
+bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	bs_list_for_each(it, &st->ranges) {
+		struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
+
+		if (found || r->late || !hangs(st, r, now))
+			continue;
+		found = r->late = true;
+		st->late++;
+		bs_stream_doubt(r);
+		*ret_first = r->first;
+		*ret_n = r->n;
+		memset(st->states + r->first, SEGMENT_LATE, r->n);
+	}
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return found;
 }

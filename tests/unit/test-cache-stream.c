@@ -681,6 +681,51 @@ static void the_next_source_is_asked_when_one_fails(void **state)
 	assert_true(other.n_hot > 0);
 }
 
+static void wrong_bytes_of_one_source_are_no_verdict(void **state)
+{
+	struct bs_repo *repos[1] = { &other.repo };
+
+	bs_origin_add(pack, repos, 1);
+	fake.lie_at = 5 * SEGMENT_BLOCKS * MODEL_BLOCK + 4711;
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(result.segments + result.local_segments, SEGMENTS);
+	assert_int_equal(result.wrong, 1);
+	assert_string_equal(result.wrong_source, name);
+	assert_int_equal(landed[5], 1);
+	read_and_check(at(5, 0), 2 * MODEL_BLOCK);
+}
+
+static void wrong_bytes_of_all_sources_are_a_verdict(void **state)
+{
+	struct bs_repo *repos[1] = { &other.repo };
+
+	bs_origin_add(pack, repos, 1);
+	fake.lie_at = other.lie_at = 5 * SEGMENT_BLOCKS * MODEL_BLOCK + 4711;
+	start_stream();
+	wait_ended();
+	assert_int_equal(result.error, -EBADMSG);
+	assert_int_equal(result.wrong, 2);
+	assert_int_equal(landed[5], 0);
+}
+
+/* Wrong from one, and the other never answers: it may have it right. */
+static void wrong_bytes_are_no_verdict_while_a_source_is_away(void **state)
+{
+	struct bs_repo *repos[1] = { &other.repo };
+
+	bs_origin_add(pack, repos, 1);
+	fake.lie_at = 5 * SEGMENT_BLOCKS * MODEL_BLOCK + 4711;
+	other.n_fail = 1000000;
+	wait_ns = BS_NS_PER_S;
+	start_stream();
+	wait_ns = 0;
+	wait_ended();
+	assert_int_equal(result.error, -EIO);
+	assert_true(result.wrong > 0);
+}
+
 static uint32_t n_landed(void)
 {
 	uint32_t n = 0;
@@ -720,7 +765,8 @@ static void ranges_that_hang_hold_up_nobody(void **state)
 
 static void a_stream_that_is_gone_or_cut_off_ends_soon(void **state)
 {
-	static const int failures[] = { -ENOENT, -EBADMSG };
+	/* what was cut off says nothing of the bytes */
+	static const int failures[] = { -ENOENT, -EBADMSG }, results[] = { -ENOENT, -EIO };
 	uint64_t start_ns = bs_clock_ns();
 
 	for (size_t i = 0; i < BS_ARRAY_LEN(failures); i++) {
@@ -728,7 +774,8 @@ static void a_stream_that_is_gone_or_cut_off_ends_soon(void **state)
 		fake.failure = failures[i];
 		start_stream();
 		wait_ended();
-		assert_int_equal(result.error, failures[i]);
+		assert_int_equal(result.error, results[i]);
+		assert_int_equal(result.wrong, 0);
 	}
 	assert_true(bs_clock_ns() - start_ns < 10 * BS_NS_PER_S);
 	fake.n_fail = 0;
@@ -817,6 +864,9 @@ int main(void)
 		STREAM_TEST(readers_wait_for_nothing_while_the_source_is_gone),
 		STREAM_TEST(who_waits_for_what_comes_soon_goes_on_when_all_fails),
 		STREAM_TEST(the_next_source_is_asked_when_one_fails),
+		STREAM_TEST(wrong_bytes_of_one_source_are_no_verdict),
+		STREAM_TEST(wrong_bytes_of_all_sources_are_a_verdict),
+		STREAM_TEST(wrong_bytes_are_no_verdict_while_a_source_is_away),
 		STREAM_TEST(ranges_that_hang_hold_up_nobody),
 		STREAM_TEST(a_stream_that_is_gone_or_cut_off_ends_soon),
 		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),
