@@ -6,6 +6,10 @@ UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-base-fd
+tests_unit_test_base_fd_SOURCES = %D%/test-base-fd.c %D%/unit.h
+tests_unit_test_base_fd_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-base-latch
 tests_unit_test_base_latch_SOURCES = %D%/test-base-latch.c %D%/unit.h
 tests_unit_test_base_latch_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
