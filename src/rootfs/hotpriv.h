@@ -24,7 +24,8 @@ struct recorded {
 	unsigned int users;		/* threads that note something in it */
 	char id[HOT_ID_LEN + 1];
 	char workload[BS_WORKLOAD_MAX + 1];
-	bool built; /* its pack, or it was given up */
+	bool built;	/* its pack, or it was given up */
+	char pack[256]; /* what became of it, for status; "" not yet */
 };
 
 /* A pack that is, or was, streamed. */

@@ -708,6 +708,8 @@ static void put_recorded(struct bs_jsonw *w, const struct recorded *r)
 	bs_jsonw_kstr(w, "image", bs_digest_text(&r->pub.image->digest, text));
 	bs_jsonw_kstr(w, "workload", r->workload);
 	bs_jsonw_kstr(w, "state", r->built || !r->recording ? "recorded" : "recording");
+	if (r->pack[0])
+		bs_jsonw_kstr(w, "pack", r->pack);
 	bs_jsonw_end(w);
 }
 
