@@ -147,6 +147,7 @@ static void submit(struct stream_range *r)
 	r->ended = r->in_doubt = false;
 	r->counted = 0;
 	r->seen = 0;
+	r->mark_ns = 0;
 	r->moved_ns = bs_clock_ns();
 	(void)pthread_mutex_unlock(&f->lock);
 	r->range.result = 0;
@@ -219,22 +220,10 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 	return r->range.buf ? r : range_free(r);
 }
 
-static bool is_local(const struct stream *st, uint32_t i)
-{
-	struct bs_stream_segment s = bs_stream_segment_of(st, i);
-
-	for (uint32_t k = 0; k < s.n_extents; k++) {
-		if (!bs_blob_has_range(st->o.blob, (uint64_t)s.extents[k].block * BS_BLOCK_BYTES,
-				       (uint64_t)s.extents[k].n_blocks * BS_BLOCK_BYTES))
-			return false;
-	}
-	return true;
-}
-
 static bool are_local(const struct stream_range *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
-		if (!is_local(r->stream, r->first + i))
+		if (!bs_stream_is_local(r->stream, r->first + i))
 			return false;
 	}
 	return true;
@@ -243,12 +232,13 @@ static bool are_local(const struct stream_range *r)
 /* The next range to ask for, up to a segment that is there. Lock held. */
 static struct stream_range *next_range(struct stream *st)
 {
+	const bool moves = bs_stream_moves(st); /* else nobody is to wait for this one, either */
 	const uint64_t max = bs_stream_range_bytes(st);
 	struct stream_range *r;
 	uint64_t bytes = 0;
 	uint32_t n = 0;
 
-	while (st->next + n < st->o.n_segments && !is_local(st, st->next + n)) {
+	while (st->next + n < st->o.n_segments && !bs_stream_is_local(st, st->next + n)) {
 		bytes += bs_stream_segment_of(st, st->next + n).len;
 		if (n > 0 && bytes > max)
 			break;
@@ -257,7 +247,9 @@ static struct stream_range *next_range(struct stream *st)
 	r = n > 0 ? range_new(st, st->next, n) : NULL;
 	if (!r)
 		return NULL;
-	memset(st->states + st->next, SEGMENT_ASKED, n);
+	if (!moves)
+		bs_stream_doubt(r);
+	memset(st->states + st->next, moves ? SEGMENT_ASKED : SEGMENT_LATE, n);
 	st->next += n;
 	bs_list_append(&st->ranges, &r->in_stream);
 	st->running++;
@@ -707,7 +699,7 @@ static bool pass_local(struct stream *st)
 
 	(void)pthread_mutex_lock(&st->fill->lock);
 	i = st->next;
-	local = i < st->o.n_segments && bs_stream_has_room(st) && is_local(st, i);
+	local = i < st->o.n_segments && bs_stream_has_room(st) && bs_stream_is_local(st, i);
 	if (local) {
 		st->states[i] = SEGMENT_LANDED;
 		st->result.local_segments++;
@@ -731,7 +723,7 @@ static struct stream_range *take_range(struct stream *st, bool *ret_again)
 	some = st->next < st->o.n_segments && bs_stream_has_room(st);
 	if (some)
 		r = next_range(st);
-	*ret_again = some && !r && is_local(st, st->next);
+	*ret_again = some && !r && bs_stream_is_local(st, st->next);
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	return r;
 }

@@ -39,6 +39,7 @@ struct stream {
 	struct bs_flows flows; /* how many there should be */
 	uint64_t moved_ns;     /* when something last came */
 	uint64_t answer_ns;    /* the longest that a source took to answer */
+	uint64_t own_ns;       /* that readers' own fetches take; 0: there was none */
 	bool looking;	       /* look() will be called */
 	bool over;	       /* and has nothing to do but to free it */
 	bool ending;	       /* somebody is about to make it over: nobody begins anew */
@@ -69,8 +70,10 @@ struct stream_range {
 	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
 	size_t counted; /* bytes that learn() knows of */
 	bool late, came, doubtful;
-	size_t seen;	    /* bytes, when it was last looked at */
-	uint64_t moved_ns;  /* when it was asked, or more than that came */
+	size_t seen;	   /* bytes, when it was last looked at */
+	uint64_t moved_ns; /* when it was asked, or more than that came */
+	size_t mark;	   /* bytes at mark_ns, from which its rate is taken */
+	uint64_t mark_ns;
 	uint64_t failed_ns; /* when a source last did */
 };
 
@@ -99,6 +102,8 @@ bool bs_stream_has_room(const struct stream *st);
 void bs_stream_learn(struct stream *st, uint64_t bytes);
 /* The segments that nobody is to wait for any longer; false: there are none more. */
 bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
+/* Whether all blocks of segment i are there. */
+bool bs_stream_is_local(const struct stream *st, uint32_t i);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

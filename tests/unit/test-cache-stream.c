@@ -108,6 +108,7 @@ struct fake {
 	uint64_t hang_below;  /* atomic: ranges of the stream that begin before stay unanswered */
 	int hold;	      /* atomic: ranges of the stream stay unanswered while set */
 	int lie_at;	      /* atomic: byte of the stream that is wrong; -1 none */
+	useconds_t drip;      /* atomic: pause after each piece */
 	bool pieces;	      /* ranges of the stream come bit by bit */
 	size_t stop_at;	      /* atomic: they stop there as long as they have come so far */
 	size_t break_at;      /* the first n_break end there */
@@ -132,6 +133,7 @@ static void give_pieces(struct fake *f, struct bs_range *rg)
 			if (pass == 1)
 				memcpy((uint8_t *)rg->buf + rg->got, all + rg->got, n);
 			__atomic_store_n(&rg->got, rg->got + n, __ATOMIC_RELEASE);
+			usleep(__atomic_load_n(&f->drip, __ATOMIC_ACQUIRE));
 			while (rg->got >= __atomic_load_n(&f->stop_at, __ATOMIC_ACQUIRE)) {
 				rg->progress(rg);
 				usleep(500);
@@ -763,6 +765,27 @@ static void ranges_that_hang_hold_up_nobody(void **state)
 	assert_int_equal(fake.n_hot, n_hot);
 }
 
+/* Bytes that come are no reason to wait for, when an own fetch is there sooner. */
+static void ranges_that_drip_hold_up_nobody(void **state)
+{
+	const uint64_t start_ns = bs_clock_ns();
+	struct waiting w[2];
+
+	fake.pieces = true;
+	fake.drip = 700000;
+	start_stream();
+	read_start(&w[0], at(3, 0), 2 * MODEL_BLOCK);
+	read_start(&w[1], at(16, 0), 2 * MODEL_BLOCK); /* not asked for yet */
+	read_end(&w[0]);
+	read_end(&w[1]);
+	assert_true(bs_clock_ns() - start_ns < 5 * BS_NS_PER_S);
+	assert_true(fake.n_demand > 0);
+	__atomic_store_n(&fake.drip, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(n_landed(), SEGMENTS);
+}
+
 static void a_stream_that_is_gone_or_cut_off_ends_soon(void **state)
 {
 	/* what was cut off says nothing of the bytes */
@@ -868,6 +891,7 @@ int main(void)
 		STREAM_TEST(wrong_bytes_of_all_sources_are_a_verdict),
 		STREAM_TEST(wrong_bytes_are_no_verdict_while_a_source_is_away),
 		STREAM_TEST(ranges_that_hang_hold_up_nobody),
+		STREAM_TEST(ranges_that_drip_hold_up_nobody),
 		STREAM_TEST(a_stream_that_is_gone_or_cut_off_ends_soon),
 		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),
 		STREAM_TEST(many_readers_and_two_streams),
