@@ -26,6 +26,8 @@
 #include "rootfs/hotpriv.h"
 #include "rootfs/sources.h"
 
+#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look; who waits for it waits no longer */
+#define LOOKS_MAX 2u		     /* at one host, of the connections that readers need */
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
 
@@ -123,8 +125,8 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 }
 
 /* -ENOENT: no pack, or one that is known to be bad. */
-static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
-		   const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
+static int ask_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
+		  const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
 {
 	bs_auto(repo) struct bs_repo *repo = NULL;
 	struct bs_error err = BS_ERROR_INIT;
@@ -140,6 +142,27 @@ static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 	else if (r != -ENOENT)
 		bs_hotstart_tell(hs, BS_LOG_WARNING, "hot pack of %s at '%s': %s", rq->workload,
 				 rq->sources[i], bs_error_text(&err));
+	return r;
+}
+
+/* The same, if few enough ask there: who has no answer keeps a connection. */
+static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
+		   const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
+{
+	struct bs_hotlook_turn turn;
+	char host[BS_HOTLOOK_HOST_LEN];
+	int r;
+
+	if (!bs_hotlook_begin(&hs->looks, &turn, bs_hotlook_host(rq->sources[i], host), LOOKS_MAX,
+			      rq->since_ns + LOOK_NS)) {
+		bs_hotstart_tell(hs, BS_LOG_WARNING,
+				 "hot pack of %s at '%s': not looked for: %u others are, and have "
+				 "no answer",
+				 rq->workload, rq->sources[i], LOOKS_MAX);
+		return -ETIMEDOUT;
+	}
+	r = ask_at(hs, rq, i, image, id, p);
+	bs_hotlook_end(&hs->looks, &turn);
 	return r;
 }
 
@@ -220,7 +243,14 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		      struct bs_hotstart_plan *ret)
 {
+	struct bs_hotlook_turn turn;
+	char id[HOT_ID_LEN + 1];
+
 	*ret = (struct bs_hotstart_plan){ 0 };
+	/* one start of the workload looks; the others find what came of that, or go without */
+	if (!bs_hotlook_begin(&hs->looks, &turn, bs_hot_id(rq->image, rq->workload, id), 1,
+			      rq->since_ns + LOOK_NS))
+		return;
 	look(hs, rq, bs_images_cached(hs->o.images, rq->image), ret);
 	if (ret->stream) {
 		struct bs_hot hot = ret->hot;
@@ -230,6 +260,7 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		ret->streamed = reserve(hs, &hot);
 		ret->stream = ret->streamed != NULL;
 	}
+	bs_hotlook_end(&hs->looks, &turn);
 }
 
 void bs_hotstart_shares(struct bs_hotstart *hs, const struct bs_hotstart_request *rq)
@@ -747,6 +778,7 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	(void)pthread_mutex_init(&hs->lock, NULL);
 	(void)pthread_cond_init(&hs->changed, NULL);
 	(void)pthread_cond_init(&hs->landed, NULL);
+	bs_hotlook_init(&hs->looks);
 	bs_list_init(&hs->recorded);
 	bs_list_init(&hs->streamed);
 	r = bs_hotstart_start_builder(hs, err);
