@@ -130,7 +130,7 @@ static void read_state(struct bs_blob *b, bool *ret_same_epoch, bool *ret_comple
 	size_t len;
 
 	*ret_same_epoch = *ret_complete = false;
-	if (bs_read_file_at(b->dirfd, "state", O_NOFOLLOW, STATE_MAX, &text, &len) < 0 ||
+	if (bs_read_regular_at(b->dirfd, "state", STATE_MAX, &text, &len) < 0 ||
 	    bs_json_parse("state", text, len, STATE_MAX, &v, NULL) < 0)
 		return;
 	*ret_same_epoch = bs_json_u64(bs_json_get(v, "epoch"), &epoch) == 0 && epoch == b->epoch;

@@ -343,6 +343,13 @@ static void shorten(struct fetch *fe, uint32_t n)
 	fe->n -= n;
 }
 
+static void learn_own(struct bs_fill *f, const struct fetch *fe)
+{
+	(void)pthread_mutex_lock(&f->lock);
+	bs_fill_own_fetch(f, fe->blob, fe->range.ended_ns - fe->range.asked_ns);
+	(void)pthread_mutex_unlock(&f->lock);
+}
+
 void bs_fill_fetch_ended(struct job *j, struct unpacker *un)
 {
 	struct fetch *fe = BS_CONTAINER_OF(j, struct fetch, job);
@@ -360,6 +367,8 @@ void bs_fill_fetch_ended(struct job *j, struct unpacker *un)
 						     fe->range.ended_ns);
 		atomic_store(&f->stats.last_frame_ns, fe->range.ended_ns);
 		bs_fill_ahead_learn(fe);
+		if (fe->lane == BS_LANE_DEMAND && fe->range.ended_ns > fe->range.asked_ns)
+			learn_own(f, fe);
 		__atomic_store_n(&fe->range.got, fe->range.len, __ATOMIC_RELAXED);
 	}
 	n = unpack_range(f, un, fe, &is_wrong);

@@ -39,6 +39,7 @@ struct stream {
 	struct bs_flows flows; /* how many there should be */
 	uint64_t moved_ns;     /* when something last came */
 	uint64_t answer_ns;    /* the longest that a source took to answer */
+	uint64_t own_ns;       /* that readers' own fetches take; 0: there was none */
 	bool looking;	       /* look() will be called */
 	bool over;	       /* and has nothing to do but to free it */
 	bool ending;	       /* somebody is about to make it over: nobody begins anew */
@@ -59,7 +60,9 @@ struct stream_range {
 	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
 	size_t source;
-	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
+	unsigned int tried, bad_rounds;
+	unsigned int bad, gone; /* of the sources tried in this round; gone: without it */
+	uint32_t wrong_at;	/* a bit for each source that gave the first segment wrong */
 	/* guarded by fill.lock */
 	bool asked;	/* a source has it */
 	bool early;	/* the job is queued, or runs, to unpack what has come so far */
@@ -67,8 +70,10 @@ struct stream_range {
 	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
 	size_t counted; /* bytes that learn() knows of */
 	bool late, came, doubtful;
-	size_t seen;	    /* bytes, when it was last looked at */
-	uint64_t moved_ns;  /* when it was asked, or more than that came */
+	size_t seen;	   /* bytes, when it was last looked at */
+	uint64_t moved_ns; /* when it was asked, or more than that came */
+	size_t mark;	   /* bytes at mark_ns, from which its rate is taken */
+	uint64_t mark_ns;
 	uint64_t failed_ns; /* when a source last did */
 };
 
@@ -80,6 +85,13 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 	return s;
 }
 
+/* Nothing that comes soon is to be counted on. Lock held. */
+static inline void bs_stream_doubt(struct stream_range *r)
+{
+	r->stream->doubtful += !r->doubtful;
+	r->doubtful = true;
+}
+
 /* Whether something of it comes, or is just going to. Lock held. */
 bool bs_stream_moves(const struct stream *st);
 /* Of the next range. Lock held. */
@@ -88,6 +100,10 @@ uint64_t bs_stream_range_bytes(const struct stream *st);
 bool bs_stream_has_room(const struct stream *st);
 /* So many have come. Lock held. */
 void bs_stream_learn(struct stream *st, uint64_t bytes);
+/* The segments that nobody is to wait for any longer; false: there are none more. */
+bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
+/* Whether all blocks of segment i are there. */
+bool bs_stream_is_local(const struct stream *st, uint32_t i);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
@@ -22,6 +23,8 @@
 #include "base/path.h"
 
 #define FILE_MAX (256u << 10)
+#define WINDOW_MAX_NS (24 * 3600 * BS_NS_PER_S)
+#define DURATION_MAX_NS (87600 * 3600 * BS_NS_PER_S)
 
 /* the last three are lists whose words have a form */
 enum type {
@@ -30,6 +33,7 @@ enum type {
 	BOOL,
 	NUMBER,
 	DURATION,
+	WINDOW,
 	SIZE,
 	PERCENT,
 	RATE,
@@ -50,7 +54,8 @@ static const struct {
 	{ "path", "an absolute path" },
 	{ "bool", "yes or no" },
 	{ "number", "a number from 1 to 1000" },
-	{ "duration", "a number with ms, s, m or h behind" },
+	{ "duration", "a number with ms, s, m or h behind, no more than 87600h" },
+	{ "duration", "a number with ms, s, m or h behind, from 1s to 24h" },
 	{ "size", "a number of bytes, or with K, M or G behind" },
 	{ "percent", "a number from 0 to 100 with % behind" },
 	{ "rate", "a number of bytes per second, also with K, M or G behind, or 1% to 100%" },
@@ -104,7 +109,8 @@ static const struct key keys[] = {
 	KEY("fetch", RATE, background_rate, "0", "bytes per second, or a share; 0: no limit"),
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
-	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
+	{ "hot", "record_window", WINDOW, offsetof(struct bs_conf, record_window_ns), "2m",
+	  "how long a start is recorded" },
 	KEY("hot", PERCENT, rerecord, "10%", "missed beside a pack: recorded again; 0%: never"),
 	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
@@ -243,6 +249,20 @@ static int set_list(struct bs_strv *at, enum type type, const char *value)
 	return r;
 }
 
+/* Bounded, so that adding one to the clock's time always gives one that is later. */
+static int set_duration(uint64_t *at, const char *value, uint64_t min, uint64_t max)
+{
+	uint64_t ns;
+	int r = bs_parse_duration(value, &ns);
+
+	if (r < 0)
+		return r;
+	if (ns < min || ns > max)
+		return -ERANGE;
+	*at = ns;
+	return 0;
+}
+
 static int set(struct bs_conf *c, const struct key *k, const char *value)
 {
 	void *at = (char *)c + k->at;
@@ -259,7 +279,9 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 	case NUMBER:
 		return set_number(at, value);
 	case DURATION:
-		return bs_parse_duration(value, at);
+		return set_duration(at, value, 0, DURATION_MAX_NS);
+	case WINDOW:
+		return set_duration(at, value, BS_NS_PER_S, WINDOW_MAX_NS);
 	case SIZE:
 		return bs_parse_size(value, at);
 	case PERCENT:

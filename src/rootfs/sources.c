@@ -15,7 +15,7 @@
 int bs_sources_read(int dirfd, const char *name, struct bs_strv *ret)
 {
 	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(dirfd, name, O_NOFOLLOW, BS_SOURCES_MAX, &text, NULL);
+	int r = bs_read_regular_at(dirfd, name, BS_SOURCES_MAX, &text, NULL);
 
 	return r < 0 ? r : bs_strv_split(ret, text, "\n");
 }

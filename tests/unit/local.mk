@@ -6,6 +6,10 @@ UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-base-fd
+tests_unit_test_base_fd_SOURCES = %D%/test-base-fd.c %D%/unit.h
+tests_unit_test_base_fd_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-base-latch
 tests_unit_test_base_latch_SOURCES = %D%/test-base-latch.c %D%/unit.h
 tests_unit_test_base_latch_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -194,6 +198,9 @@ tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-rootfs-hotfiles
 tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
 tests_unit_test_rootfs_hotfiles_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-rootfs-hotlook
+tests_unit_test_rootfs_hotlook_SOURCES = %D%/test-rootfs-hotlook.c %D%/unit.h
+tests_unit_test_rootfs_hotlook_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-oci-workload
 tests_unit_test_oci_workload_SOURCES = %D%/test-oci-workload.c %D%/unit.h
 tests_unit_test_oci_workload_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)

@@ -118,6 +118,11 @@ static void test_errors_name_place_and_remedy(void **state)
 	refused("[fetch]\nconnections = 0\n", "line 2", "from 1 to 1000");
 	refused("[fetch]\nconnections = 1001\n", "line 2", "from 1 to 1000");
 	refused("[fetch]\nconnections = 4 4\n", "line 2", "connections");
+	refused("[hot]\nrecord_window = 0s\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 999ms\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 5124095h\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 18446744073s\n", "line 2", "from 1s to 24h");
+	refused("[fetch]\nstart_wait = 18446744073s\n", "line 2", "no more than 87600h");
 	refused("[node]\nautostart = maybe\n", "line 2", "yes or no");
 	refused("[node]\nrun_dir = run\n", "line 2", "absolute path");
 	refused("[policy]\nfallback = plain\n", "line 2", "unpack or fail");
