@@ -415,6 +415,7 @@ static void publish(struct bs_hotstart *hs, struct recorded *r, struct bs_hotbui
 	/* where the container that was recorded said that the image is */
 	bs_autofree char *name = bs_hot_file(r->id, "sources");
 	bs_autostrv sources = { 0 };
+	char remedy[BS_SOURCES_REMEDY_LEN];
 
 	if (name)
 		(void)bs_sources_read(bs_cached_dirfd(r->pub.image), name, &sources);
@@ -437,11 +438,11 @@ static void publish(struct bs_hotstart *hs, struct recorded *r, struct bs_hotbui
 		if (i == 0)
 			first = err;
 	}
-	bs_hotstart_tell(
-		hs, BS_LOG_WARNING,
-		"hot pack of workload '%s' stays on this node: %s (give the node's credentials "
-		"the right to push, or set publish = no; 'bootseerctl hot push' does it by hand)",
-		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
+	bs_hotstart_tell(hs, BS_LOG_WARNING,
+			 "hot pack of workload '%s' stays on this node: %s (%s, or set publish = "
+			 "no; 'bootseerctl hot push' does it by hand)",
+			 r->workload, sources.n ? bs_error_text(&first) : "no source is known",
+			 bs_sources_push_remedy(sources.n ? sources.v[0] : "", geteuid(), remedy));
 	note_pack(hs, r, "kept: %s", sources.n ? bs_error_text(&first) : "no source is known");
 }
 

@@ -47,9 +47,17 @@ UNIT_TESTS += %D%/test-cache-stream
 tests_unit_test_cache_stream_SOURCES = %D%/test-cache-stream.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_stream_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-ctl-client
+tests_unit_test_ctl_client_SOURCES = %D%/test-ctl-client.c %D%/unit.h
+tests_unit_test_ctl_client_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-ctl-conf
 tests_unit_test_ctl_conf_SOURCES = %D%/test-ctl-conf.c %D%/unit.h
 tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-ctl-program
+tests_unit_test_ctl_program_SOURCES = %D%/test-ctl-program.c %D%/unit.h
+tests_unit_test_ctl_program_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
@@ -194,6 +202,10 @@ tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-oci-ref
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-rootfs-sources
+tests_unit_test_rootfs_sources_SOURCES = %D%/test-rootfs-sources.c %D%/unit.h
+tests_unit_test_rootfs_sources_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-rootfs-hotfiles
 tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
