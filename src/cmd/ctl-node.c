@@ -33,7 +33,7 @@ int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, s
 		o.run_dir = conf.run_dir;
 		sock = r = bs_client_connect(&o, err);
 	}
-	if (r == -ENOTCONN) {
+	if (r == -ENOTCONN && err) {
 		const struct bs_error why = *err;
 
 		r = bs_fail(err, r, "%s; %s", bs_error_text(&why),

@@ -114,11 +114,12 @@ static int open_layout(const struct bs_ref *ref, bool create, struct bs_repo **r
 
 int ctl_not_there(const struct bs_ref *ref, int r, struct bs_error *err)
 {
-	bs_autofree char *where = r == -ENOENT ? bs_ref_text(ref, true) : NULL;
-	const struct bs_error why = *err;
+	bs_autofree char *where = r == -ENOENT && err ? bs_ref_text(ref, true) : NULL;
+	struct bs_error why;
 
-	if (!where || strstr(bs_error_text(&why), "bootseerctl"))
+	if (!where || strstr(bs_error_text(err), "bootseerctl"))
 		return r;
+	why = *err;
 	return bs_fail(err, r, "%s; 'bootseerctl image ls %s' lists what is there",
 		       bs_error_text(&why), where);
 }

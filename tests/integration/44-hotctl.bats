@@ -141,7 +141,7 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	bootseerctl image info "$R" --plain-http
 }
 
-@test "a registry that does not delete: said, with what helps" {
+@test "a registry that does not delete, or takes no uploads: said, with what helps" {
 	registry_start main
 	small_image
 	convert "rootfs:$BST_ROOT/tree" "docker://$REGISTRY/s:1" --plain-http
@@ -151,6 +151,11 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	faultproxy_set p '{"method": "DELETE", "action": "status", "status": 405}'
 	run -1 hot rm "docker://$FAULTPROXY/s:1" w --plain-http
 	[[ $output == *"let its administrator allow deletion"* ]]
+	# nor take uploads, as a mirror
+	faultproxy_set p '{"method": "POST", "action": "status", "status": 405}'
+	echo lib/text >"$BST_ROOT/list"
+	run -1 hot build "docker://$FAULTPROXY/s:1" w2 --from "$BST_ROOT/list" --plain-http -q
+	[[ $output == *"status 405"*"is it a mirror or read-only?"* ]]
 	hot show "docker://$REGISTRY/s:1" w --plain-http
 }
 

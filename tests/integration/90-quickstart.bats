@@ -73,6 +73,19 @@ nothing_left() {
 	nothing_left
 }
 
+@test "what root has built in the checkout of another is theirs" {
+	local copy=$BST_ROOT/checkout
+	install -d -o 1234 -g 1235 "$copy" "$copy/contrib"
+	cp "${quickstart%/*}/lib.sh" "$copy/contrib"
+	mkdir "$copy/build"
+	echo x >"$copy/build/config.h"
+	ln "$copy/build/config.h" "$BST_ROOT/elsewhere"
+	echo x >"$copy/build/Makefile"
+	bash -c '. "$1/contrib/lib.sh" && give_back' - "$copy"
+	[ "$(stat -c %u:%g "$copy/build" "$copy/build/Makefile" "$copy/contrib/lib.sh" | sort -u)" = 1234:1235 ]
+	[ "$(stat -c %u "$BST_ROOT/elsewhere")" = 0 ]
+}
+
 @test "help, and packages only" {
 	run --separate-stderr "$quickstart" --help
 	[ "$status" = 0 ]
