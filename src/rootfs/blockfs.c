@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/digest.h"
@@ -330,14 +329,12 @@ static int start_threads(struct bs_blockfs *fs, unsigned int first, unsigned int
 
 static int wait_ready(struct bs_blockfs *fs, struct bs_error *err)
 {
-	struct timespec until;
+	const uint64_t deadline_ns = bs_clock_ns() + INIT_WAIT_S * BS_NS_PER_S;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += INIT_WAIT_S;
 	(void)pthread_mutex_lock(&fs->lock);
 	while (!fs->ready && r == 0)
-		r = pthread_cond_timedwait(&fs->changed, &fs->lock, &until);
+		r = bs_clock_cond_wait(&fs->changed, &fs->lock, deadline_ns);
 	(void)pthread_mutex_unlock(&fs->lock);
 	return r ? bs_fail(err, -ETIMEDOUT, "the kernel's FUSE did not say a word") : 0;
 }
@@ -346,17 +343,13 @@ int bs_blockfs_start(const struct bs_blockfs_options *o, struct bs_blockfs **ret
 		     struct bs_error *err)
 {
 	struct bs_blockfs *fs = calloc(1, sizeof(*fs));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!fs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	fs->o = *o;
 	(void)pthread_mutex_init(&fs->lock, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&fs->changed, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_cond_init(&fs->changed, NULL);
 	fs->threads = calloc(o->n_threads, sizeof(*fs->threads));
 	if (!fs->threads) {
 		free(fs);
