@@ -92,7 +92,8 @@ struct bs_http {
 	struct curl_slist *slist;
 	void *host;
 	struct bs_pace pace;
-	uint64_t last_ns, charged, received, paced; /* paced: of received, told to the host */
+	uint64_t begun_ns, last_ns;
+	uint64_t charged, received, paced; /* paced: of received, told to the host */
 	size_t header_bytes;
 	int stop_code;
 	bool connected, head_done, paused, enough, stopped, waited, link_local;

@@ -18,6 +18,7 @@ src_net_libnet_a_SOURCES = \
 	%D%/registry.c %D%/registry.h \
 	%D%/repo.c %D%/repo.h \
 	%D%/session.c %D%/session.h \
+	%D%/timers.c %D%/timers.h \
 	%D%/url.c %D%/url.h \
 	%D%/yield.c %D%/yield.h
 NET_LIBS = src/net/libnet.a $(BASE_LIBS) $(CURL_LIBS) -lpthread

@@ -7,7 +7,8 @@
  *
  * Who may start, per host ("scheme://authority"), with N = connections_per_host:
  *   demand   while fewer than N of its own run at the host: others are not in its way
- *   hot      while fewer than N at all run at the host; beside another image's demand a few
+ *   hot      while fewer than N at all run at the host; beside another image's demand one at
+ *            a time, with rests
  *   background while fewer than N at all run at the host, fewer than background_parallel of
  *            its own run in all, its budget of bytes is not overdrawn, and neither hot nor
  *            demand runs at the host, nor did demand a moment ago (yield.h); but one in a while
@@ -33,6 +34,7 @@
 #include "base/str.h"
 #include "net/http.h"
 #include "net/loop_impl.h"
+#include "net/timers.h"
 #include "net/yield.h"
 
 #define POOL_MAX 16
@@ -41,17 +43,10 @@
 
 struct host {
 	char *origin;
-	unsigned int running, hot, others; /* others: hot and background */
-	struct bs_yield_pause pause;	   /* of the background */
-	struct bs_yield_demand wants;	   /* for which others make room */
+	unsigned int running, hot;
+	struct bs_yield_pause pause;  /* of the background */
+	struct bs_yield_demand wants; /* for which others make room */
 	struct bs_pace_host pace;
-};
-
-struct timer {
-	struct bs_list link;
-	uint64_t at_ns;
-	void (*fn)(void *cookie);
-	void *cookie;
 };
 
 struct bs_loop {
@@ -79,7 +74,7 @@ struct bs_loop {
 	struct bs_list queue[BS_LANE_MAX], running;
 	unsigned int n_running, n_background;
 	struct bs_yield_share whole; /* what the links bring */
-	uint64_t pause_ns;	     /* until the first host that background waits for; 0: none */
+	uint64_t pause_ns;	     /* until the first host where something rests; 0: none */
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
@@ -121,19 +116,13 @@ void bs_loop_block(struct bs_loop *l, struct bs_task *t)
 
 int bs_loop_after(struct bs_loop *l, uint64_t delay_ns, void (*fn)(void *cookie), void *cookie)
 {
-	struct timer *t = malloc(sizeof(*t));
-	struct bs_list *before;
+	struct bs_timer *t = malloc(sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
-	*t = (struct timer){ .at_ns = bs_clock_ns() + delay_ns, .fn = fn, .cookie = cookie };
+	*t = (struct bs_timer){ .at_ns = bs_clock_ns() + delay_ns, .fn = fn, .cookie = cookie };
 	(void)pthread_mutex_lock(&l->lock);
-	/* from the end: later ones are mostly due later */
-	for (before = l->timers.prev; before != &l->timers; before = before->prev) {
-		if (bs_list_entry(before, struct timer, link)->at_ns <= t->at_ns)
-			break;
-	}
-	bs_list_append(before->next, &t->link);
+	bs_timers_add(&l->timers, t);
 	(void)pthread_mutex_unlock(&l->lock);
 	(void)curl_multi_wakeup(l->multi);
 	return 0;
@@ -229,32 +218,41 @@ static void put_host(struct bs_loop *l, struct host *host)
 	free(host);
 }
 
-/* Whether the background lane pauses at the host; notes for how long. */
-static bool pauses(struct bs_loop *l, struct host *host)
+/* Whether something is to wait for so long; the loop will look again then. */
+static bool rests(struct bs_loop *l, uint64_t ns)
 {
-	unsigned int before = host->hot + (l->o.background_yields ? host->wants.running : 0);
-	uint64_t ns = bs_yield_wait(&host->pause, bs_clock_ns(), before);
-
 	if (ns > 0 && (l->pause_ns == 0 || ns < l->pause_ns))
 		l->pause_ns = ns;
 	return ns > 0;
 }
 
-/* Whether as many run already as may beside the demand of another image. */
+/* Whether the background lane pauses at the host. */
+static bool pauses(struct bs_loop *l, struct host *host)
+{
+	unsigned int before = host->hot + (l->o.background_yields ? host->wants.running : 0);
+
+	return rests(l, bs_yield_wait(&host->pause, bs_clock_ns(), before));
+}
+
+static bool makes_room(const struct bs_http *h, const struct host *host, uint64_t now)
+{
+	return h->lane != BS_LANE_DEMAND && bs_yield_makes_room(&host->wants, now, h->whose);
+}
+
+/* Whether it is not its turn beside the demand of another image. */
 static bool waits_for_room(struct bs_loop *l, const struct host *host, const struct bs_http *h)
 {
 	const uint64_t now = bs_clock_ns();
-	unsigned int n = 0;
 
-	if (host->others < BS_YIELD_FLOWS || !bs_yield_makes_room(&host->wants, now, h->whose))
+	if (!makes_room(h, host, now))
 		return false;
 	bs_list_for_each(it, &l->running) {
 		const struct bs_http *other = bs_list_entry(it, struct bs_http, link);
 
-		n += other->host == host && other->lane != BS_LANE_DEMAND &&
-		     bs_yield_makes_room(&host->wants, now, other->whose);
+		if (other->host == host && makes_room(other, host, now))
+			return true;
 	}
-	return n >= BS_YIELD_FLOWS;
+	return rests(l, bs_yield_room_wait(&host->wants, now));
 }
 
 static bool may_start(struct bs_loop *l, struct host *host, const struct bs_http *h)
@@ -348,19 +346,22 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 	curl_slist_free_all(h->slist);
 	h->slist = NULL;
 	if (host) {
+		const uint64_t now = bs_clock_ns();
+
 		host->running--;
-		tell_host(h, bs_clock_ns());
+		tell_host(h, now);
+		if (makes_room(h, host, now))
+			bs_yield_room_over(&host->wants, now, now - h->begun_ns);
 		l->n_running--;
-		host->others -= h->lane != BS_LANE_DEMAND;
 		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
 		if (h->lane == BS_LANE_DEMAND) {
-			bs_yield_demand_over(&host->wants, bs_clock_ns());
+			bs_yield_demand_over(&host->wants, now);
 			if (l->o.background_yields)
-				bs_yield_demand_ended(&host->pause, bs_clock_ns());
+				bs_yield_demand_ended(&host->pause, now);
 		}
 		if (l->n_background == 0) /* a rest is not measured */
-			bs_yield_brought(&l->whole, bs_clock_ns(), 0, false);
+			bs_yield_brought(&l->whole, now, 0, false);
 		put_host(l, host);
 		h->host = NULL;
 		uncount(&l->stats.running[h->lane]);
@@ -382,21 +383,21 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	bs_list_remove(&h->link);
 	bs_list_append(&l->running, &h->link);
 	h->host = host;
+	h->begun_ns = bs_clock_ns();
 	if (host->running++ == 0)
-		bs_pace_host_begin(&host->pace, bs_clock_ns());
+		bs_pace_host_begin(&host->pace, h->begun_ns);
 	l->n_running++;
-	host->others += h->lane != BS_LANE_DEMAND;
 	host->hot += h->lane == BS_LANE_HOT;
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
 	if (h->lane == BS_LANE_DEMAND)
-		bs_yield_demand_began(&host->wants, bs_clock_ns(), h->whose);
+		bs_yield_demand_began(&host->wants, h->begun_ns, h->whose);
 	if (h->lane == BS_LANE_BACKGROUND)
 		bs_yield_started(&host->pause);
 	uncount(&l->stats.queued[h->lane]);
 	count(&l->stats.running[h->lane], 1);
 	count(&l->stats.requests[h->lane], 1);
 	if (h->started_ns)
-		__atomic_store_n(h->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
+		__atomic_store_n(h->started_ns, h->begun_ns, __ATOMIC_RELAXED);
 	h->charged = h->expected_bytes;
 	charge(l, h, h->charged);
 	h->easy = get_easy(l);
@@ -566,16 +567,10 @@ static bool run_timers(struct bs_loop *l, uint64_t now)
 	bool any = false;
 
 	for (;;) {
-		struct timer *t = NULL;
+		struct bs_timer *t;
 
 		(void)pthread_mutex_lock(&l->lock);
-		if (!bs_list_empty(&l->timers)) {
-			t = bs_list_entry(l->timers.next, struct timer, link);
-			if (t->at_ns > now && !l->stop)
-				t = NULL;
-			else
-				bs_list_remove(&t->link);
-		}
+		t = bs_timers_take(&l->timers, l->stop ? UINT64_MAX - 1 : now);
 		(void)pthread_mutex_unlock(&l->lock);
 		if (!t)
 			return any;
@@ -591,11 +586,7 @@ static int sleep_ms(struct bs_loop *l, uint64_t now)
 				   : 3600 * BS_NS_PER_S;
 
 	(void)pthread_mutex_lock(&l->lock);
-	if (!bs_list_empty(&l->timers)) {
-		uint64_t at = bs_list_entry(l->timers.next, struct timer, link)->at_ns;
-
-		ns = BS_MIN(ns, at > now ? at - now : 0);
-	}
+	ns = BS_MIN(ns, bs_timers_wait(&l->timers, now));
 	(void)pthread_mutex_unlock(&l->lock);
 	if (l->budget.bytes < 0 && !bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && rate(l))
 		ns = BS_MIN(ns, (uint64_t)-l->budget.bytes * (BS_NS_PER_S / BS_NS_PER_MS) /

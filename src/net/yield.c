@@ -113,3 +113,13 @@ bool bs_yield_makes_room(const struct bs_yield_demand *d, uint64_t now_ns, const
 {
 	return is_demand(d, now_ns) && (d->mixed || !whose || whose != d->whose);
 }
+
+void bs_yield_room_over(struct bs_yield_demand *d, uint64_t now_ns, uint64_t ran_ns)
+{
+	d->rest_ns = now_ns + BS_MIN(ran_ns, BS_YIELD_QUIET_NS);
+}
+
+uint64_t bs_yield_room_wait(const struct bs_yield_demand *d, uint64_t now_ns)
+{
+	return d->rest_ns > now_ns ? d->rest_ns - now_ns : 0;
+}

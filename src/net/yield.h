@@ -9,9 +9,9 @@
  * what comes otherwise would be one of itself, and less each time.
  *
  * While somebody waits for a fetch of his, and for a moment after, what else comes of the host
- * must not fill the queues on the way, for he would stand in them: BS_YIELD_FLOWS transfers of
- * the background, and of the hot lane that are not for his own image, keep a link busy and
- * its queue short; more are not started.
+ * must not fill the queues on the way, for he would stand in them: of the background, and of the
+ * hot lane what is not for his own image, one transfer runs at a time, and after it there is a
+ * rest as long as it took. So at least half of the link is his.
  *
  * Pure arithmetic; the caller's thread.
  */
@@ -26,7 +26,6 @@
 #define BS_YIELD_RATE_MIN (UINT64_C(64) << 10) /* bytes per second */
 #define BS_YIELD_QUIET_NS UINT64_C(250000000)  /* after a demand fetch */
 #define BS_YIELD_PAUSE_NS UINT64_C(5000000000) /* one pause; then one range may go */
-#define BS_YIELD_FLOWS 2u
 
 /* All: zeros, nothing was seen yet. */
 struct bs_yield_share {
@@ -46,6 +45,7 @@ struct bs_yield_demand { /* at a host */
 	uint64_t ended_ns; /* when the last one did; 0: none */
 	const void *whose; /* of all since it began, unless they are mixed */
 	bool mixed;
+	uint64_t rest_ns; /* until then those that make room have one */
 };
 
 /* bytes came, of any lane. runs: the background lane has a transfer under way. */
@@ -70,5 +70,9 @@ void bs_yield_demand_began(struct bs_yield_demand *d, uint64_t now_ns, const voi
 void bs_yield_demand_over(struct bs_yield_demand *d, uint64_t now_ns);
 /* Whether a transfer makes room. whose NULL: for anybody; else its own image's demand is none. */
 bool bs_yield_makes_room(const struct bs_yield_demand *d, uint64_t now_ns, const void *whose);
+/* One that did has ended, after so long. */
+void bs_yield_room_over(struct bs_yield_demand *d, uint64_t now_ns, uint64_t ran_ns);
+/* How long then no other may be started. */
+uint64_t bs_yield_room_wait(const struct bs_yield_demand *d, uint64_t now_ns);
 
 #endif

@@ -26,4 +26,4 @@ for place in places[part::parts][:count]:
         sys.exit("short")
     times.append((time.monotonic() - start) * 1e3)
 times.sort()
-print(len(times), *(f"{t:.1f}" for t in (times[len(times) // 2], times[len(times) * 99 // 100], times[-1])))
+print(len(times), *(f"{t:.1f}" for t in (times[len(times) // 2], times[-(-len(times) * 99 // 100) - 1], times[-1])))

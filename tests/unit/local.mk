@@ -187,6 +187,10 @@ UNIT_TESTS += %D%/test-net-yield
 tests_unit_test_net_yield_SOURCES = %D%/test-net-yield.c %D%/unit.h
 tests_unit_test_net_yield_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-timers
+tests_unit_test_net_timers_SOURCES = %D%/test-net-timers.c %D%/unit.h
+tests_unit_test_net_timers_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-net-pace
 tests_unit_test_net_pace_SOURCES = %D%/test-net-pace.c %D%/unit.h
 tests_unit_test_net_pace_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)

@@ -143,6 +143,21 @@ static void others_make_room_for_whose_demand_it_is(void **state)
 	assert_false(bs_yield_makes_room(&d, now, &b));
 }
 
+static void after_a_transfer_there_is_a_rest_as_long(void **state)
+{
+	struct bs_yield_demand d = { 0 };
+	const uint64_t now = 7 * BS_NS_PER_S;
+
+	assert_int_equal(bs_yield_room_wait(&d, now), 0);
+	bs_yield_room_over(&d, now, 40 * BS_NS_PER_MS);
+	assert_int_equal(bs_yield_room_wait(&d, now), 40 * BS_NS_PER_MS);
+	assert_int_equal(bs_yield_room_wait(&d, now + 39 * BS_NS_PER_MS), BS_NS_PER_MS);
+	assert_int_equal(bs_yield_room_wait(&d, now + 40 * BS_NS_PER_MS), 0);
+	/* but one that was stuck is no reason to wait for ever */
+	bs_yield_room_over(&d, now, 60 * BS_NS_PER_S);
+	assert_int_equal(bs_yield_room_wait(&d, now), BS_YIELD_QUIET_NS);
+}
+
 static void a_budget_that_is_overdrawn_fills_up_to_nothing(void **state)
 {
 	struct bs_yield_budget b = { .bytes = -1000, .filled_ns = BS_NS_PER_S };
@@ -169,6 +184,7 @@ int main(void)
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
 		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
 		UNIT_TEST(others_make_room_for_whose_demand_it_is),
+		UNIT_TEST(after_a_transfer_there_is_a_rest_as_long),
 		UNIT_TEST(a_budget_that_is_overdrawn_fills_up_to_nothing),
 	};
 
