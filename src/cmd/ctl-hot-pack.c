@@ -509,7 +509,7 @@ static int build(struct building *b, const char *workload, const struct bs_strv 
 
 	if (r < 0)
 		return r;
-	if (!replace && bs_hot_find(b->c->repo, &b->c->a.digest, workload, &other, NULL) == 0)
+	if (!replace && bs_hot_find(b->c->repo, &b->c->a.digest, workload, 0, &other, NULL) == 0)
 		return bs_fail(err, -EEXIST,
 			       "%s: workload '%s' has a hot pack: --replace puts this one in its "
 			       "place",

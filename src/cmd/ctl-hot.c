@@ -106,7 +106,7 @@ int ctl_hot_find(struct ctl_hot *c, const char *name, struct bs_hot *ret, struct
 	r = bs_workload_check(name, err);
 	if (r < 0)
 		return r;
-	r = bs_hot_find(c->repo, &c->a.digest, name, ret, err);
+	r = bs_hot_find(c->repo, &c->a.digest, name, 0, ret, err);
 	if (r == -ENOENT)
 		return bs_fail(err, r,
 			       "%s: image %s has no hot pack of workload '%s'; 'bootseerctl hot "

@@ -150,12 +150,13 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 /* --- in a repository --------------------------------------------------------------------------- */
 
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
-		struct bs_hot *ret, struct bs_error *err)
+		uint64_t deadline_ns, struct bs_hot *ret, struct bs_error *err)
 {
+	const struct bs_look look = { .lane = BS_LANE_HOT, .deadline_ns = deadline_ns };
 	bs_automanifest m = { 0 };
 	char tag[BS_HOT_TAG_LEN];
 	struct bs_hot h;
-	int r = bs_repo_get_manifest(repo, bs_hot_tag(image, workload, tag), &m, err);
+	int r = bs_repo_look_manifest(repo, bs_hot_tag(image, workload, tag), &look, &m, err);
 
 	if (r == -EBADMSG) /* an answer that is none: nothing is known of what is there */
 		return -EREMOTEIO;
@@ -255,7 +256,7 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 	size_t len;
 	int r;
 
-	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, &other, err);
+	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, 0, &other, err);
 	if (r == 0)
 		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
 	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG) /* there may be one */
@@ -276,7 +277,7 @@ int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_
 			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err)
 {
 	struct bs_hot is;
-	int r = bs_hot_find(repo, &h->image.digest, h->workload, &is, err);
+	int r = bs_hot_find(repo, &h->image.digest, h->workload, 0, &is, err);
 
 	if (r == 0 && !bs_digest_eq(&is.pack.digest, old_pack))
 		return bs_fail(err, -EEXIST, "hot pack: there is another by now");

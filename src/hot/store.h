@@ -48,11 +48,12 @@ int bs_hot_parse(const struct bs_manifest *m, struct bs_hot *ret, struct bs_erro
 int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_error *err);
 
 /*
- * With one request: the pack of image and workload. -ENOENT: there is none; -EBADMSG:
- * what is under its tag came whole and is none, or that of another.
+ * With one request, behind those of readers: the pack of image and workload. -ENOENT: there is
+ * none; -EBADMSG: what is under its tag came whole and is none, or that of another;
+ * -ETIMEDOUT: no answer until deadline_ns (bs_clock_ns; 0: as long as a request may take).
  */
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
-		struct bs_hot *ret, struct bs_error *err);
+		uint64_t deadline_ns, struct bs_hot *ret, struct bs_error *err);
 
 /* Sets profile and pack of h from the bytes and the file. */
 int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,

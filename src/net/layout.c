@@ -325,8 +325,8 @@ static char *own_media_type(const struct bs_manifest *m)
 	return bs_strf("%s", type ? type : "");
 }
 
-static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			       struct bs_error *err)
+static int layout_get_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			       struct bs_manifest *ret, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *index = NULL;
 	struct layout *l = of(r);
@@ -454,7 +454,7 @@ static int merge_tagged(struct layout *l, const char *tag, struct bs_json *out,
 {
 	bs_auto(json) struct bs_json *list = NULL;
 	struct bs_manifest m = { 0 };
-	int r = layout_get_manifest(&l->repo, tag, &m, err);
+	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (r == -ENOENT)
 		return 0;
@@ -504,7 +504,7 @@ static int unlist_tagged(struct layout *l, const char *tag, const struct bs_dige
 	bs_auto(json) struct bs_json *list = NULL;
 	struct bs_manifest m = { 0 }, left = { 0 };
 	struct bs_digest old;
-	int r = layout_get_manifest(&l->repo, tag, &m, err);
+	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

@@ -55,6 +55,7 @@ static int prepare(struct bs_registry *r, const struct bs_request *q, struct bs_
 	x->call.http.body_off = q->fd_off;
 	x->call.http.body_len = q->body_len;
 	x->call.http.answer_timeout_ns = q->answer_ns;
+	x->call.deadline_ns = q->deadline_ns;
 	return rc;
 }
 
@@ -201,14 +202,16 @@ static bool digest_fits(const struct bs_exchange *x)
 	return bs_digest_eq(&want, &got);
 }
 
-int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_manifest *ret,
-			     struct bs_error *err)
+int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, const struct bs_look *look,
+			     struct bs_manifest *ret, struct bs_error *err)
 {
 	struct bs_registry *r = bs_registry_of(repo);
 	struct bs_request q = { .method = "GET",
 				.scope = r->pull,
 				.headers = { ACCEPT_MANIFESTS },
 				.max = BS_MANIFEST_MAX,
+				.lane = look->lane,
+				.deadline_ns = look->deadline_ns,
 				.impatient = r->impatient };
 	struct bs_manifest m = { 0 };
 	struct bs_exchange x;

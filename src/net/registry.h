@@ -50,9 +50,10 @@ struct bs_request {
 	bool has_body;
 	uint64_t answer_ns; /* for the answer once the body is out; 0: as before each byte */
 	enum bs_lane lane;
-	size_t max;	/* of the answer; 0: not wanted */
-	bool once;	/* do not repeat */
-	bool impatient; /* do not repeat after silence */
+	size_t max;	      /* of the answer; 0: not wanted */
+	bool once;	      /* do not repeat */
+	bool impatient;	      /* do not repeat after silence */
+	uint64_t deadline_ns; /* bs_clock_ns, of all attempts; 0: none. Without progress */
 	void (*progress)(void *cookie, uint64_t sent);
 	void *cookie;
 };
@@ -105,7 +106,7 @@ int bs_registry_get_referrers(struct bs_repo *repo, const struct bs_digest *subj
 			      struct bs_manifest *ret, struct bs_error *err);
 int bs_registry_delete_manifest(struct bs_repo *repo, const struct bs_digest *d,
 				const struct bs_digest *subject, struct bs_error *err);
-int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_manifest *ret,
-			     struct bs_error *err);
+int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, const struct bs_look *look,
+			     struct bs_manifest *ret, struct bs_error *err);
 
 #endif

@@ -72,6 +72,14 @@ struct bs_range {
 	void *impl;
 };
 
+/* How a manifest is asked for. */
+struct bs_look {
+	enum bs_lane lane;
+	/* bs_clock_ns: after it nobody waits for an answer, -ETIMEDOUT. 0: as long as a request may take */
+	uint64_t deadline_ns;
+};
+#define BS_LOOK_NEEDED ((struct bs_look){ .lane = BS_LANE_DEMAND })
+
 /* Gives the next bytes of a blob; 0, or -errno which stops the transfer. */
 typedef int bs_repo_sink(void *cookie, const void *data, size_t len);
 
@@ -79,8 +87,8 @@ struct bs_repo; /* reference-counted, thread-safe */
 
 struct bs_repo_ops {
 	const char *scheme;
-	int (*get_manifest)(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			    struct bs_error *err);
+	int (*get_manifest)(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			    struct bs_manifest *ret, struct bs_error *err);
 	int (*get_blob)(struct bs_repo *r, const struct bs_digest *d, uint64_t size,
 			bs_repo_sink *sink, void *cookie, struct bs_error *err);
 	void (*read)(struct bs_repo *r, struct bs_range *rg);
@@ -125,6 +133,10 @@ bool bs_repo_is_silence(int result);
 /* ref: a tag, or "sha256:…" (then the bytes are checked against it). */
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
 			 struct bs_error *err);
+
+/* The same for who can do without: behind those who cannot, and for so long only. */
+int bs_repo_look_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			  struct bs_manifest *ret, struct bs_error *err);
 
 /* Streams the whole blob of size bytes to sink; digest and size are verified, -EBADMSG else. */
 int bs_repo_get_blob(struct bs_repo *r, const struct bs_digest *d, uint64_t size,

@@ -380,7 +380,7 @@ static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_
 
 	if (rc < 0)
 		return rc;
-	bad = bs_hot_find(repo, &b->hot.image.digest, b->hot.workload, &other, NULL) == 0 &&
+	bad = bs_hot_find(repo, &b->hot.image.digest, b->hot.workload, 0, &other, NULL) == 0 &&
 	      bs_hot_is_bad(r->pub.image, r->id, &other.digest);
 	if (bad && bs_digest_eq(&other.pack.digest, &b->hot.pack.digest))
 		return bs_fail(err, -EBADMSG,

@@ -26,7 +26,7 @@
 #include "rootfs/hotpriv.h"
 #include "rootfs/sources.h"
 
-#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look; who waits for it waits no longer */
+#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look, and for each answer */
 #define LOOKS_MAX 2u		     /* at one host, of the connections that readers need */
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
@@ -134,7 +134,7 @@ static int ask_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, 
 
 	if (r < 0)
 		return r;
-	r = bs_hot_find(repo, rq->image, rq->workload, &p->hot, &err);
+	r = bs_hot_find(repo, rq->image, rq->workload, bs_clock_ns() + LOOK_NS, &p->hot, &err);
 	if (r == 0 && image && bs_hot_is_bad(image, id, &p->hot.digest))
 		r = -ENOENT;
 	else if (r == 0)

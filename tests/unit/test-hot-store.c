@@ -52,17 +52,17 @@ static void what_was_published_is_found(void **state)
 {
 	struct bs_hot h, found;
 
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), -ENOENT);
 	assert_int_equal(publish("head and segments", false, &h), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &h.digest));
 	assert_true(bs_digest_eq(&found.pack.digest, &h.pack.digest));
 	assert_int_equal(found.pack.size, strlen("head and segments"));
 	assert_int_equal(found.profile.size, 7);
 	assert_int_equal(found.head_len, 3);
 	assert_string_equal(found.workload, "train");
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", &found, NULL), -ENOENT);
-	assert_int_equal(bs_hot_find(repo, &h.digest, "train", &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", 0, &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &h.digest, "train", 0, &found, NULL), -ENOENT);
 }
 
 static void the_first_stays_unless_it_is_replaced(void **state)
@@ -71,10 +71,10 @@ static void the_first_stays_unless_it_is_replaced(void **state)
 
 	assert_int_equal(publish("first pack", false, &first), 0);
 	assert_int_equal(publish("second pack", false, &second), -EEXIST);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &first.digest));
 	assert_int_equal(publish("second pack", true, &second), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &second.digest));
 }
 
@@ -96,7 +96,7 @@ static void only_the_pack_that_is_meant_is_replaced(void **state)
 	assert_int_equal(publish_over("second pack", &first.pack.digest, &second), 0);
 	/* who still thinks of the first one comes too late */
 	assert_int_equal(publish_over("third pack", &first.pack.digest, &third), -EEXIST);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &second.digest));
 }
 
@@ -106,7 +106,7 @@ static void where_there_is_none_it_is_published(void **state)
 	struct bs_hot h, found;
 
 	assert_int_equal(publish_over("a pack", &old, &h), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &h.digest));
 }
 
@@ -122,8 +122,8 @@ static void the_pack_refers_to_its_image(void **state)
 }
 
 /* Gives answers that are none, as one that is cut off on its way is. */
-static int cut_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			struct bs_error *err)
+static int cut_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			struct bs_manifest *ret, struct bs_error *err)
 {
 	return bs_fail(err, -EBADMSG, "cut off");
 }
@@ -144,7 +144,8 @@ static void what_is_cut_off_is_no_verdict(void **state)
 	struct bs_hot found;
 	char *head;
 
-	assert_int_equal(bs_hot_find(&cut, &hot.image.digest, "train", &found, NULL), -EREMOTEIO);
+	assert_int_equal(bs_hot_find(&cut, &hot.image.digest, "train", 0, &found, NULL),
+			 -EREMOTEIO);
 	assert_int_equal(bs_hot_read_head(&cut, &hot, &head, NULL), -EREMOTEIO);
 }
 
