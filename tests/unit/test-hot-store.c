@@ -60,6 +60,8 @@ static void what_was_published_is_found(void **state)
 	assert_int_equal(found.pack.size, strlen("head and segments"));
 	assert_int_equal(found.profile.size, 7);
 	assert_int_equal(found.head_len, 3);
+	assert_true(bs_hot_is_head(&found, "hea"));
+	assert_false(bs_hot_is_head(&found, "heb"));
 	assert_string_equal(found.workload, "train");
 	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", 0, &found, NULL), -ENOENT);
 	assert_int_equal(bs_hot_find(repo, &h.digest, "train", 0, &found, NULL), -ENOENT);
@@ -183,6 +185,23 @@ static void wrong_manifests_are_refused(void **state)
 	parse("\"3\"", "\"10\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
 	parse("\"3\"", "\"-1\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
 	parse("\"3\"", "\"x\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
+	hot.head_proven = true;
+	parse("head.digest\":\"sha256:0", "head.digest\":\"sha256:x", -EBADMSG,
+	      BS_ANNOTATION_HOT_HEAD_DIGEST);
+}
+
+/* Packs that were made before heads were proven. */
+static void a_head_that_no_manifest_names_is_taken_as_it_comes(void **state)
+{
+	struct bs_manifest m = { .media_type = strdup(BS_MEDIA_OCI_MANIFEST) };
+	struct bs_hot h = hot, found;
+
+	h.profile.size = h.pack.size = 10;
+	assert_int_equal(bs_hot_write(&h, &m.bytes, &m.len, NULL), 0);
+	assert_null(strstr(m.bytes, BS_ANNOTATION_HOT_HEAD_DIGEST));
+	assert_int_equal(bs_hot_parse(&m, &found, NULL), 0);
+	assert_true(bs_hot_is_head(&found, "abc"));
+	bs_manifest_done(&m);
 }
 
 static void tags_tell_images_and_workloads_apart(void **state)
@@ -209,6 +228,7 @@ int main(void)
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(what_is_cut_off_is_no_verdict),
 		STORE_TEST(wrong_manifests_are_refused),
+		STORE_TEST(a_head_that_no_manifest_names_is_taken_as_it_comes),
 		UNIT_TEST(tags_tell_images_and_workloads_apart),
 	};
 
