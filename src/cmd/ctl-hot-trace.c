@@ -443,7 +443,10 @@ static int trace(struct trace *t, const char *ref, const char *workload, const c
 		return bs_fail(err, -EEXIST,
 			       "workload '%s' has a hot pack: --replace puts another in its place",
 			       workload);
-	r = write_bundle(t, err);
+	/* before all that takes minutes */
+	r = ctl_hot_try_push(t->c, err);
+	if (r == 0)
+		r = write_bundle(t, err);
 	if (r < 0)
 		return r;
 	r = record(t, err);

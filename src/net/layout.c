@@ -287,6 +287,19 @@ static int layout_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd,
 	return rc < 0 ? bs_fail_errno(err, rc, "%s: write blob %s", r->name, text) : 0;
 }
 
+static int layout_try_push(struct bs_repo *r, struct bs_error *err)
+{
+	struct bs_layout_temp t;
+	int rc = writable_blobs(of(r));
+
+	if (rc >= 0)
+		rc = bs_layout_temp_open(rc, &t);
+	if (rc < 0)
+		return bs_fail_errno(err, rc, "%s: write there", r->name);
+	bs_layout_temp_done(&t);
+	return 0;
+}
+
 static int layout_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
 			     struct bs_error *err)
 {
@@ -555,6 +568,7 @@ static const struct bs_repo_ops layout_ops = {
 	.read = layout_read,
 	.has_blob = layout_has_blob,
 	.put_blob = layout_put_blob,
+	.try_push = layout_try_push,
 	.mount_blob = layout_mount_blob,
 	.put_manifest = layout_put_manifest,
 	.list_tags = layout_list_tags,

@@ -304,6 +304,20 @@ int bs_registry_put_blob(struct bs_repo *repo, const struct bs_digest *d, int fd
 	return rc;
 }
 
+int bs_registry_try_push(struct bs_repo *repo, struct bs_error *err)
+{
+	struct upload u = { .registry = bs_registry_of(repo), .fd = -EBADF };
+	struct bs_exchange x;
+	int rc = begin(&u, "", &x);
+
+	if (rc < 0)
+		(void)bs_fail(err, rc, "%s: nothing may be pushed there (scope '%s'): %s",
+			      repo->name, u.registry->push, x.call.text);
+	bs_exchange_done(&x);
+	give_up(&u);
+	return rc;
+}
+
 int bs_registry_mount_blob(struct bs_repo *repo, const struct bs_digest *d, const char *from_name,
 			   struct bs_error *err)
 {

@@ -341,6 +341,7 @@ static const struct bs_repo_ops registry_ops = {
 	.read = bs_registry_read,
 	.has_blob = bs_registry_has_blob,
 	.put_blob = bs_registry_put_blob,
+	.try_push = bs_registry_try_push,
 	.mount_blob = bs_registry_mount_blob,
 	.put_manifest = bs_registry_put_manifest,
 	.list_tags = list_tags,

@@ -98,6 +98,7 @@ int bs_registry_has_blob(struct bs_repo *repo, const struct bs_digest *d, struct
 int bs_registry_put_blob(struct bs_repo *repo, const struct bs_digest *d, int fd, uint64_t size,
 			 void (*progress)(void *cookie, uint64_t sent), void *cookie,
 			 struct bs_error *err);
+int bs_registry_try_push(struct bs_repo *repo, struct bs_error *err);
 int bs_registry_mount_blob(struct bs_repo *repo, const struct bs_digest *d, const char *from_name,
 			   struct bs_error *err);
 int bs_registry_put_manifest(struct bs_repo *repo, const char *tag, const char *media_type,

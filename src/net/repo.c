@@ -224,6 +224,11 @@ int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_err
 	return r->ops->has_blob(r, d, err);
 }
 
+int bs_repo_try_push(struct bs_repo *r, struct bs_error *err)
+{
+	return r->ops->try_push(r, err);
+}
+
 int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
 		     void (*progress)(void *cookie, uint64_t sent), void *cookie,
 		     struct bs_error *err)

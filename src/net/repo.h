@@ -96,6 +96,7 @@ struct bs_repo_ops {
 	int (*put_blob)(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
 			void (*progress)(void *cookie, uint64_t sent), void *cookie,
 			struct bs_error *err);
+	int (*try_push)(struct bs_repo *r, struct bs_error *err);
 	int (*mount_blob)(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
 			  struct bs_error *err);
 	int (*put_manifest)(struct bs_repo *r, const char *tag, const char *media_type,
@@ -167,6 +168,12 @@ int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint6
 		     struct bs_error *err);
 int bs_repo_put_blob_mem(struct bs_repo *r, const struct bs_digest *d, const void *data, size_t len,
 			 struct bs_error *err);
+
+/*
+ * Whether we may put something there, for who has much to do before: 0, or why not. An upload
+ * is begun and taken back; nothing is left of it.
+ */
+int bs_repo_try_push(struct bs_repo *r, struct bs_error *err);
 
 /* Makes blob d of repository from_name (same registry) ours. 1 done, 0 not possible, -errno. */
 int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,

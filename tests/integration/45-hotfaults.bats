@@ -195,6 +195,25 @@ quiet_byte() {
 	[ "$(hot_manifest | sha256sum)" = "$before" ]
 }
 
+@test "an answer that comes too late leaves no empty recording" {
+	hot_setup 4 "hot record_window = 3s"
+	faultproxy_set p '{"path": "manifests/bootseer-hot", "action": "delay", "seconds": 1.5}'
+	# each place has time of its own to answer; nobody waits for both
+	hot_start one "$SOURCE" "docker://$FAULTPROXY/other"
+	bst_wait 10 eval '[ "$(faultproxy_count p ".status == 404 and (.path | contains(\"bootseer-hot\"))")" = 2 ]'
+	sleep 1.5
+	node_status .served.hot | jq -e 'length == 0'
+	[ -z "$(find "$BST_CACHE" -name 'hot-*.rec')" ]
+	hot_read one hot
+	hot_end one
+	sleep 3
+	! grep 'no hot pack' "$BST_RUN/bootseerd.log"
+	faultproxy_set p
+	hot_start two
+	hot_state recording
+	hot_end two
+}
+
 @test "a pack that is deleted in mid-stream is made anew" {
 	local old
 	hot_setup 24
