@@ -216,7 +216,7 @@ static const struct bs_repo_ops fake_ops = { .scheme = "fake",
 
 static struct model model;
 static struct bs_blob_geometry geometry;
-static char dir[32], name[] = "fake", other_name[] = "other";
+static char dir[sizeof(MODEL_DIR)], name[] = "fake", other_name[] = "other";
 static int dirfd_;
 static struct fake fake, other;
 static struct bs_loop *loop;
@@ -241,8 +241,7 @@ static int set_up(void **state)
 
 	model_init(&model, &geometry);
 	make_segments(&model);
-	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
-	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	dirfd_ = model_dir_make(dir);
 	fake = (struct fake){ .repo = { &fake_ops, 1000, name },
 			      .lie_at = -1,
 			      .stop_at = SIZE_MAX };
@@ -262,8 +261,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "blocks", "state" };
-
 	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE) ||
 	       __atomic_load_n(&other.n_open, __ATOMIC_ACQUIRE))
 		usleep(1000);
@@ -273,10 +270,7 @@ static int tear_down(void **state)
 	bs_blob_free(blob);
 	bs_origin_unref(frames);
 	bs_origin_unref(pack);
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
-		(void)unlinkat(dirfd_, names[i], 0);
-	bs_close(dirfd_);
-	return rmdir(dir);
+	return model_dir_remove(dir, dirfd_);
 }
 
 static uint64_t wait_ns;
