@@ -4,7 +4,7 @@
 #
 # 45-hotfaults.bats: while a hot pack arrives, or is made, everything goes wrong; no reader
 # notices, and in the end there is a good pack.
-# timeout: 500
+# timeout: 600
 # test-timeout: 60
 # shellcheck disable=SC2016,SC2030,SC2031,SC2154
 
@@ -212,6 +212,79 @@ quiet_byte() {
 	hot_start two
 	hot_state recording
 	hot_end two
+}
+
+# kept_starts: so many packs that were found are known to the image's entry.
+kept_starts() {
+	find "$1" -name 'hot-*.json' | wc -l
+}
+
+@test "no more heads of an image are kept than there may be, and not larger ones" {
+	local entry n
+	hot_setup 4
+	hot_made
+	node_attach zero "$digest" "$BST_ROOT/m-zero" "$SOURCE"
+	entry=$BST_CACHE/images/${digest#sha256:}
+	for ((n = 0; n < 64; n++)); do
+		printf x >"$entry/hot-$(printf %040d "$n").head"
+	done
+	hot_start one
+	hot_read one hot 2
+	bst_wait 10 hot_state streamed
+	[ "$(kept_starts "$entry")" = 0 ]
+	hot_end one
+	# 63, but as many bytes as all may have
+	rm "$entry/hot-$(printf %040d 7).head"
+	truncate -s 64M "$entry/hot-$(printf %040d 8).head"
+	hot_start two
+	hot_end two
+	[ "$(kept_starts "$entry")" = 0 ]
+	truncate -s 63M "$entry/hot-$(printf %040d 8).head"
+	hot_start three
+	hot_read three hot
+	bst_wait 10 eval '[ "$(kept_starts "'"$entry"'")" = 1 ]'
+	hot_end three
+	node_detach "$BST_ROOT/m-zero"
+	node_release zero
+}
+
+# pack_is TEXT: status says that of the only pack that was made here.
+pack_is() {
+	node_status .served.hot | jq -e --arg text "$1" 'length == 1 and .[0].state == "recorded" and
+		(.[0].pack // "" | startswith($text))'
+}
+
+@test "status says what became of a recording" {
+	local config
+	hot_setup 4
+	config=$(cat "$BOOTSEER_CONFIG")
+	hot_start one
+	hot_read one
+	hot_end one
+	bst_wait 15 pack_is "published: $SOURCE"
+	"$BOOTSEER_BUILDDIR/bootseerctl" status | grep -E "^hot train of .* recorded, pack published: $SOURCE$"
+	# its tag is gone, as from a registry that was emptied, and nothing may be pushed
+	"$BOOTSEER_BUILDDIR/bootseerctl" hot rm "docker://$REGISTRY/tree:latest" train --plain-http
+	faultproxy_set p '{"method": "POST", "action": "status", "status": 403}'
+	hot_fresh
+	hot_start two
+	hot_read two
+	hot_end two
+	bst_wait 15 pack_is "kept: $SOURCE: upload"
+	faultproxy_set p
+	node_stop >/dev/null
+	rm -rf "${BST_CACHE:?}"/*
+	printf '%s\n[hot]\npublish = no\n' "$config" >"$BOOTSEER_CONFIG"
+	node_start
+	hot_start three
+	hot_read three
+	hot_end three
+	bst_wait 15 pack_is "kept: publish = no"
+	# nothing was read
+	rm -rf "${BST_CACHE:?}"/images/*/hot-*
+	BST_WORKLOAD=idle node_attach four "$digest" "$BST_ROOT/m-four" "$SOURCE"
+	hot_end four
+	bst_wait 15 eval "node_status '.served.hot[] | select(.workload == \"idle\") | .pack' | grep '^none: '"
 }
 
 @test "a pack that is deleted in mid-stream is made anew" {
