@@ -262,8 +262,8 @@ static int put_blob(struct upload *u, struct bs_exchange *x)
 
 	for (;;) {
 		rc = piece ? send_pieces(u, piece, x) : send_whole(u, x);
-		if (rc == 0)
-			return 0;
+		if (rc == 0 || (u->registry->impatient && bs_repo_is_silence(rc)))
+			return rc;
 		if (wants_pieces(x) && u->size && (!piece || piece / 4 >= PIECE_MIN)) {
 			piece = piece ? piece / 4 : PIECE_FIRST;
 		} else if (x->call.http.status == 404 && retry.n == 0 && u->location == NULL &&

@@ -76,7 +76,7 @@ int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exch
 			break;
 		}
 		rc = bs_call_run(&x->call, q->progress, q->cookie);
-		if (rc == 0 || q->once || (q->impatient && bs_repo_is_silence(rc)) ||
+		if (rc == 0 || q->once || (r->impatient && bs_repo_is_silence(rc)) ||
 		    !bs_retry_again(&retry, &x->call))
 			break;
 		bs_exchange_done(x);
@@ -211,8 +211,7 @@ int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, const struct
 				.headers = { ACCEPT_MANIFESTS },
 				.max = BS_MANIFEST_MAX,
 				.lane = look->lane,
-				.deadline_ns = look->deadline_ns,
-				.impatient = r->impatient };
+				.deadline_ns = look->deadline_ns };
 	struct bs_manifest m = { 0 };
 	struct bs_exchange x;
 	const char *type;

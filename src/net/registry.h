@@ -20,10 +20,10 @@ struct bs_registry {
 	struct bs_session *session;
 	char *host, *path;	    /* path: the repository's name */
 	char *pull, *push, *remove; /* scopes */
-	bool impatient;
-	uint64_t answer_ns;	 /* for the answer to an upload, whatever its size */
-	pthread_mutex_t lock;	 /* guards the rest */
-	struct bs_list landings; /* where blobs were redirected to, latest last */
+	bool impatient;		    /* nothing is repeated after silence */
+	uint64_t answer_ns;	    /* for the answer to an upload, whatever its size */
+	pthread_mutex_t lock;	    /* guards the rest */
+	struct bs_list landings;    /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
 	uint64_t no_referrers_until_ns;
 	struct { /* blobs that were sent whole when a range was asked for */
@@ -52,7 +52,6 @@ struct bs_request {
 	enum bs_lane lane;
 	size_t max;	      /* of the answer; 0: not wanted */
 	bool once;	      /* do not repeat */
-	bool impatient;	      /* do not repeat after silence */
 	uint64_t deadline_ns; /* bs_clock_ns, of all attempts; 0: none. Without progress */
 	void (*progress)(void *cookie, uint64_t sent);
 	void *cookie;

@@ -233,7 +233,7 @@ struct bs_registry_options {
 	const char *proxy;	       /* NULL: as the environment says (libcurl) */
 	bs_credential_fn *credentials; /* may be NULL; asked again when the server refuses */
 	void *credentials_cookie;
-	/* Whoever asks knows other places: a silent server is not asked for a manifest again. */
+	/* Whoever asks knows other places, or has else to do: a silent server is not asked again. */
 	bool impatient;
 };
 

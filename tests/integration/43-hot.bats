@@ -308,7 +308,7 @@ other_script() {
 		"$BST_RUN/timeline/good.jsonl"
 	bootseerctl timeline good | tee "$BST_ROOT/timeline"
 	# each line says what it is
-	! tail -n +2 "$BST_ROOT/timeline" | grep -vE '\| [a-z-]+ +[^ ]+.*  [A-Za-z]+ .*[a-z]'
+	run -1 grep -vE '^good |\| [a-z-]+ +[^ ]+.*  [A-Za-z]+ .*[a-z]' "$BST_ROOT/timeline"
 	grep -E '\| hot-pack .* MiB  the hot pack streamed into the cache: workload .same.: [0-9]+ of its segments came' \
 		"$BST_ROOT/timeline"
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |

@@ -431,7 +431,9 @@ no_trace() {
 	local tracing=$!
 	bst_wait 20 eval '[ -n "$(find "$TMPDIR" -name "hot-*.rec")" ]'
 	mount -o remount,bind,ro "$BST_ROOT/layout"
-	! wait "$tracing"
+	local status=0
+	wait "$tracing" || status=$?
+	[ "$status" = 1 ]
 	umount "$BST_ROOT/layout"
 	grep -F "must be writable here; the recording is kept: 'bootseerctl hot build $L ro --from " "$BST_ROOT/out"
 	hot build "$L" ro --from "$TMPDIR"/bootseer-trace-*.profile -q
@@ -443,7 +445,7 @@ no_trace() {
 	local pid=$!
 	bst_wait 20 eval '[ -n "$(find "$TMPDIR" -name "hot-*.rec")" ]'
 	kill -TERM "$pid"
-	local status=0
+	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 1 ]
 	grep interrupted "$BST_ROOT/out"

@@ -191,7 +191,7 @@ quiet_byte() {
 	bst_wait 15 hot_state streamed
 	cmp -n "$(stat -c %s "$file")" "$file" "$BST_ROOT/pack"
 	hot_end two
-	! grep -E 'not used any more|is recorded' "$BST_RUN/bootseerd.log"
+	run -1 grep -E 'not used any more|is recorded' "$BST_RUN/bootseerd.log"
 	[ "$(hot_manifest | sha256sum)" = "$before" ]
 }
 
@@ -207,7 +207,7 @@ quiet_byte() {
 	hot_read one hot
 	hot_end one
 	sleep 3
-	! grep 'no hot pack' "$BST_RUN/bootseerd.log"
+	run -1 grep 'no hot pack' "$BST_RUN/bootseerd.log"
 	faultproxy_set p
 	hot_start two
 	hot_state recording

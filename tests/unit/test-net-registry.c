@@ -497,6 +497,22 @@ static void an_upload_that_cannot_begin_fails_as_anything_silent(void **state)
 	end(&f);
 }
 
+static void who_has_else_to_do_asks_a_silent_server_once(void **state)
+{
+	struct bs_repo *r;
+	struct bs_digest d;
+	struct fake f;
+
+	begin(&f, takes_no_upload);
+	r = open_repo(&f, "a/b");
+	bs_registry_of(r)->impatient = true;
+	bs_digest_of("xyz", 3, &d);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, "xyz", 3, NULL), -ETIMEDOUT);
+	assert_int_equal(get(&f.n), 2); /* HEAD, POST */
+	(void)bs_repo_unref(r);
+	end(&f);
+}
+
 static const char *stores_and_is_silent(struct fake *f, const char *head)
 {
 	if (is(head, "PUT")) {
@@ -550,6 +566,7 @@ int main(void)
 		UNIT_TEST(a_look_lasts_no_longer_than_it_may),
 		UNIT_TEST(a_read_waits_for_no_look),
 		UNIT_TEST(an_upload_that_cannot_begin_fails_as_anything_silent),
+		UNIT_TEST(who_has_else_to_do_asks_a_silent_server_once),
 		UNIT_TEST(after_an_unanswered_upload_the_blob_is_looked_for),
 	};
 
