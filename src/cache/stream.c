@@ -40,7 +40,7 @@ static bool has_failed(struct stream *st)
 /* Whether somebody has to go on, who is to be queued by the caller. Lock held. */
 static bool may_step(struct stream *st)
 {
-	if (st->stepping || st->next >= st->o.n_segments || !bs_stream_has_room(st))
+	if (st->stepping || st->holding || st->next >= st->o.n_segments || !bs_stream_has_room(st))
 		return false;
 	st->stepping = true;
 	st->steppers++;
@@ -229,7 +229,7 @@ static bool are_local(const struct stream_range *r)
 	return true;
 }
 
-/* The next range to ask for, up to a segment that is there. Lock held. */
+/* The next range to ask for, up to a segment that is there, or comes elsewhere. Lock held. */
 static struct stream_range *next_range(struct stream *st)
 {
 	const bool moves = bs_stream_moves(st); /* else nobody is to wait for this one, either */
@@ -238,12 +238,17 @@ static struct stream_range *next_range(struct stream *st)
 	uint64_t bytes = 0;
 	uint32_t n = 0;
 
+	st->holding = false;
 	while (st->next + n < st->o.n_segments && !bs_stream_is_local(st, st->next + n)) {
+		st->holding = bs_stream_comes_elsewhere(st, st->next + n);
+		if (st->holding)
+			break;
 		bytes += bs_stream_segment_of(st, st->next + n).len;
 		if (n > 0 && bytes > max)
 			break;
 		n++;
 	}
+	st->holding = st->holding && n == 0;
 	r = n > 0 ? range_new(st, st->next, n) : NULL;
 	if (!r)
 		return NULL;
@@ -318,6 +323,7 @@ static void settle(struct stream *st, uint32_t i, enum segment_state state)
 	st->states[i] = (uint8_t)state;
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	answer(st, i);
+	bs_stream_wake_others(st);
 }
 
 /* Nothing more is asked for; who waits for what would have come soon goes on as demand. */
@@ -746,7 +752,7 @@ static void go_on(struct stream *st)
 			submit(r);
 	} while (r || again);
 	(void)pthread_mutex_lock(&f->lock);
-	last = --st->steppers == 0 && st->running == 0;
+	last = --st->steppers == 0 && st->running == 0 && !st->holding;
 	st->ending = last;
 	(void)pthread_mutex_unlock(&f->lock);
 	if (!last)

@@ -36,8 +36,11 @@ static unsigned int share(const struct stream *st)
 {
 	unsigned int n = 0, each;
 
-	bs_list_for_each(it, &st->fill->streams)
-		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
+	bs_list_for_each(it, &st->fill->streams) {
+		const struct stream *other = bs_list_entry(it, struct stream, all);
+
+		n += bs_stream_moves(other) && !other->holding;
+	}
 	each = st->o.parallel_max / BS_MAX(n, 1u);
 	each = BS_MAX(each, 1u);
 	return BS_MIN(st->flows.now, each);

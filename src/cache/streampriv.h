@@ -43,6 +43,7 @@ struct stream {
 	bool looking;	       /* look() will be called */
 	bool over;	       /* and has nothing to do but to free it */
 	bool ending;	       /* somebody is about to make it over: nobody begins anew */
+	bool holding;	       /* another stream brings the next segment, and wakes this one */
 	bool stepping;	       /* step is queued */
 	struct job look, step;
 	struct bs_stream_result result;
@@ -104,6 +105,10 @@ void bs_stream_learn(struct stream *st, uint64_t bytes);
 bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
 /* Whether all blocks of segment i are there. */
 bool bs_stream_is_local(const struct stream *st, uint32_t i);
+/* Whether other streams of the blob bring all that is missing of segment i, just now. Lock held. */
+bool bs_stream_comes_elsewhere(const struct stream *st, uint32_t i);
+/* The streams that wait for what this one was to bring look again. */
+void bs_stream_wake_others(struct stream *st);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

@@ -113,6 +113,68 @@ bool bs_stream_is_local(const struct stream *st, uint32_t i)
 	return true;
 }
 
+static bool is_asked_elsewhere(const struct stream *st, uint64_t block)
+{
+	bs_list_for_each(it, &st->fill->streams) {
+		const struct stream *other = bs_list_entry(it, struct stream, all);
+		const struct place *p = other != st && other->o.blob == st->o.blob
+						? place_of(other, block)
+						: NULL;
+
+		if (p && other->states[p->segment] == SEGMENT_ASKED)
+			return true;
+	}
+	return false;
+}
+
+bool bs_stream_comes_elsewhere(const struct stream *st, uint32_t i)
+{
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
+	bool some = false;
+
+	for (uint32_t k = 0; k < s.n_extents; k++) {
+		for (uint32_t n = 0; n < s.extents[k].n_blocks; n++) {
+			const uint64_t block = (uint64_t)s.extents[k].block + n;
+
+			if (bs_blob_has_range(st->o.blob, block * BS_BLOCK_BYTES, BS_BLOCK_BYTES))
+				continue;
+			if (!is_asked_elsewhere(st, block))
+				return false;
+			some = true;
+		}
+	}
+	return some;
+}
+
+/* One that waits, with a step of its own to make. */
+static struct stream *take_holding(struct stream *st)
+{
+	struct stream *found = NULL;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	bs_list_for_each(it, &st->fill->streams) {
+		struct stream *other = bs_list_entry(it, struct stream, all);
+
+		if (!found && other->holding && !other->stepping && other->o.blob == st->o.blob)
+			found = other;
+	}
+	if (found) {
+		found->holding = false;
+		found->stepping = true;
+		found->steppers++;
+	}
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return found;
+}
+
+void bs_stream_wake_others(struct stream *st)
+{
+	struct stream *other;
+
+	while ((other = take_holding(st)))
+		bs_fill_enqueue(st->fill, BS_LANE_DEMAND, &other->step);
+}
+
 int bs_stream_list_places(struct stream *st)
 {
 	size_t cap = 0;

@@ -110,7 +110,7 @@ static void mark_current(struct ctl_hot *c, struct list *l)
 
 		for (size_t k = 0; k < i && !asked; k++)
 			asked = l->packs[k].read && bs_streq(l->packs[k].workload, p->workload);
-		if (asked || bs_hot_find(c->repo, &c->a.digest, p->workload, &h, NULL) < 0)
+		if (asked || bs_hot_find(c->repo, &c->a.digest, p->workload, 0, &h, NULL) < 0)
 			continue;
 		for (size_t k = i; k < l->n; k++)
 			l->packs[k].current |= bs_digest_eq(&l->packs[k].hot.digest, &h.digest);
@@ -260,7 +260,7 @@ static int remove_workload(struct ctl_hot *c, const char *workload, struct bs_er
 	autolist l = { 0 };
 	int r = read_list(c, &l, err);
 
-	if (r == 0 && bs_hot_find(c->repo, &c->a.digest, workload, &p.hot, NULL) == 0 &&
+	if (r == 0 && bs_hot_find(c->repo, &c->a.digest, workload, 0, &p.hot, NULL) == 0 &&
 	    !has(&l, &p.hot.digest)) {
 		(void)snprintf(p.workload, sizeof(p.workload), "%s", workload);
 		p.ours = true;

@@ -142,11 +142,18 @@ static int publish_failed(const struct ctl_hot *c, int r, struct bs_error *err)
 	if (c->ref.kind == BS_REF_LAYOUT && (r == -EACCES || r == -EPERM || r == -EROFS))
 		remedy = "the directory and what is in it must be writable here";
 	else if (c->ref.kind == BS_REF_REGISTRY && (r == -EACCES || r == -EPERM))
-		remedy = "log in there with the right to push";
+		remedy = "log in there as a user who may push (docker login, podman login)";
 	else if (c->ref.kind == BS_REF_REGISTRY && (r == -EOPNOTSUPP || r == -EREMOTEIO))
 		remedy = "is it a mirror or read-only? push to the registry that the image is "
 			 "pushed to";
 	return remedy ? bs_fail(err, r, "%s; %s", bs_error_text(&why), remedy) : r;
+}
+
+int ctl_hot_try_push(const struct ctl_hot *c, struct bs_error *err)
+{
+	int r = bs_repo_try_push(c->repo, err);
+
+	return r < 0 ? publish_failed(c, r, err) : 0;
 }
 
 int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, struct bs_error *err)
@@ -509,7 +516,7 @@ static int build(struct building *b, const char *workload, const struct bs_strv 
 
 	if (r < 0)
 		return r;
-	if (!replace && bs_hot_find(b->c->repo, &b->c->a.digest, workload, &other, NULL) == 0)
+	if (!replace && bs_hot_find(b->c->repo, &b->c->a.digest, workload, 0, &other, NULL) == 0)
 		return bs_fail(err, -EEXIST,
 			       "%s: workload '%s' has a hot pack: --replace puts this one in its "
 			       "place",

@@ -187,10 +187,11 @@ static void show_files(struct ctl_hot *c, const struct shown *s, uint32_t most)
 static void show_node(struct ctl_hot *c, const struct shown *s, const char *config)
 {
 	bs_auto(json) struct bs_json *status = NULL;
-	char text[BS_DIGEST_TEXT_LEN];
+	char text[BS_DIGEST_TEXT_LEN], artifact[BS_DIGEST_TEXT_LEN];
 
 	if (ctl_status_fetch(config, &status, NULL) == 0)
-		ctl_status_use(status, bs_digest_text(&c->a.digest, text), s->hot.workload);
+		ctl_status_use(status, bs_digest_text(&c->a.digest, text), s->hot.workload,
+			       bs_digest_text(&s->hot.digest, artifact));
 }
 
 static int show_json(struct ctl_hot *c, const struct shown *s, uint32_t most)

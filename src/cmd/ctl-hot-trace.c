@@ -439,11 +439,14 @@ static int trace(struct trace *t, const char *ref, const char *workload, const c
 		r = ctl_hot_reach(t->c, ref, true, err);
 	if (r < 0)
 		return r;
-	if (!t->replace && bs_hot_find(t->c->repo, &t->c->a.digest, workload, &other, NULL) == 0)
+	if (!t->replace && bs_hot_find(t->c->repo, &t->c->a.digest, workload, 0, &other, NULL) == 0)
 		return bs_fail(err, -EEXIST,
 			       "workload '%s' has a hot pack: --replace puts another in its place",
 			       workload);
-	r = write_bundle(t, err);
+	/* before all that takes minutes */
+	r = ctl_hot_try_push(t->c, err);
+	if (r == 0)
+		r = write_bundle(t, err);
 	if (r < 0)
 		return r;
 	r = record(t, err);

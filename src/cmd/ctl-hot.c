@@ -106,7 +106,7 @@ int ctl_hot_find(struct ctl_hot *c, const char *name, struct bs_hot *ret, struct
 	r = bs_workload_check(name, err);
 	if (r < 0)
 		return r;
-	r = bs_hot_find(c->repo, &c->a.digest, name, ret, err);
+	r = bs_hot_find(c->repo, &c->a.digest, name, 0, ret, err);
 	if (r == -ENOENT)
 		return bs_fail(err, r,
 			       "%s: image %s has no hot pack of workload '%s'; 'bootseerctl hot "
@@ -130,20 +130,11 @@ int ctl_hot_profile(struct ctl_hot *c, const struct bs_hot *hot, struct bs_profi
 int ctl_hot_head(struct ctl_hot *c, const struct bs_hot *hot, struct bs_pack **ret,
 		 struct bs_error *err)
 {
-	bs_auto(pack) struct bs_pack *p = NULL;
 	bs_autofree char *head = NULL;
 	int r = bs_hot_read_head(c->repo, hot, &head, err);
 
-	if (r == 0)
-		r = bs_pack_read(head, (size_t)hot->head_len, c->image->table, &c->a.table.digest,
-				 &p, err);
-	if (r < 0)
-		return r;
-	if (p->head_len != hot->head_len || p->len != hot->pack.size)
-		return bs_fail(err, -EBADMSG,
-			       "hot pack: its head and its manifest say different lengths");
-	*ret = bs_take(&p);
-	return 0;
+	return r < 0 ? r
+		     : bs_hot_use_head(hot, head, c->image->table, &c->a.table.digest, ret, err);
 }
 
 int ctl_hot_print(struct bs_jsonw *w)

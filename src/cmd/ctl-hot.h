@@ -83,6 +83,8 @@ int ctl_hot_read_kept(int cache, const struct bs_digest *image, const char *work
 		      struct ctl_hot_made *m, struct bs_error *err);
 /* Against c's image, which is open. */
 int ctl_hot_prove(struct ctl_hot *c, struct ctl_hot_made *m, struct bs_error *err);
+/* Whether that may be done at all, before there is something to put. */
+int ctl_hot_try_push(const struct ctl_hot *c, struct bs_error *err);
 /* Puts it into c's repository and says so. */
 int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, struct bs_error *err);
 

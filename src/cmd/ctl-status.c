@@ -108,40 +108,89 @@ static void show_use(const struct bs_json *use, const char *indent)
 	}
 }
 
+/* The same in a few words. */
+static void show_use_short(const struct bs_json *use)
+{
+	static const struct {
+		const char *key, *before, *behind;
+	} parts[] = {
+		{ "read_blocks", ", ", " of it read" },
+		{ "warmed_blocks", ", ", " warmed before" },
+		{ "unread_blocks", ", ", " read by nobody" },
+		{ "fetched_blocks", "; beside it ", " fetched" },
+		{ "cached_blocks", " and ", " cached" },
+	};
+	const char *verdict = bs_json_str(bs_json_get(use, "verdict"));
+	char text[BS_HUMAN_LEN];
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(parts); i++)
+		(void)printf("%s%s%s", parts[i].before,
+			     bs_human_bytes(number(use, parts[i].key) * BS_BLOCK_BYTES, text),
+			     parts[i].behind);
+	(void)printf("%s", truth(use, "over") ? "" : ", still watched");
+	if (verdict && strcmp(verdict, "none") != 0)
+		(void)printf(", %s", verdict);
+}
+
+static void show_one_hot(const struct bs_json *h)
+{
+	const struct bs_json *use = bs_json_get(h, "use");
+	const char *pack_of = bs_json_str(bs_json_get(h, "pack_of"));
+	const char *pack = bs_json_str(bs_json_get(h, "pack"));
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN], rate[BS_HUMAN_LEN];
+
+	(void)printf("%s", bs_json_str(bs_json_get(h, "state")));
+	if (bs_json_get(h, "pack_bytes"))
+		(void)printf(", pack %s", bs_human_bytes(number(h, "pack_bytes"), a));
+	if (pack)
+		(void)printf(", pack %s", pack);
+	if (pack_of)
+		(void)printf(" of %.19s, %s copied from there", pack_of,
+			     bs_human_bytes(number(h, "copied_blocks") * BS_BLOCK_BYTES, b));
+	if (number(h, "bytes") > 0)
+		(void)printf(", %s came at %s", bs_human_bytes(number(h, "bytes"), b),
+			     bs_human_rate(number(h, "bytes"), number(h, "duration_ns"), rate));
+	if (use)
+		show_use_short(use);
+}
+
+static bool has_text(const struct bs_json *v, const char *key, const char *text)
+{
+	const char *s = bs_json_str(bs_json_get(v, key));
+
+	return s && text && strcmp(s, text) == 0;
+}
+
+/* A line for each workload of an image: its streams, recordings and packs that were made here. */
 static void show_hot(const struct bs_json *v)
 {
 	const struct bs_json *hots = bs_json_find(v, "served.hot");
-	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN], rate[BS_HUMAN_LEN];
 
 	for (size_t i = 0; i < bs_json_n(hots); i++) {
-		const struct bs_json *h = bs_json_at(hots, i), *use = bs_json_get(h, "use");
+		const struct bs_json *h = bs_json_at(hots, i);
 		const char *image = bs_json_str(bs_json_get(h, "image"));
 		const char *workload = bs_json_str(bs_json_get(h, "workload"));
-		const char *state = bs_json_str(bs_json_get(h, "state"));
-		const char *verdict = bs_json_str(bs_json_get(use, "verdict"));
-		const char *pack_of = bs_json_str(bs_json_get(h, "pack_of"));
-		const char *pack = bs_json_str(bs_json_get(h, "pack"));
+		bool begun = false;
 
-		if (!image || !workload || !state)
+		if (!image || !workload)
 			continue;
-		(void)printf("hot %s of %.19s  %s", workload, image, state);
-		if (bs_json_get(h, "pack_bytes"))
-			(void)printf(", pack %s", bs_human_bytes(number(h, "pack_bytes"), a));
-		if (pack)
-			(void)printf(", pack %s", pack);
-		if (pack_of)
-			(void)printf(" of %.19s, %s copied from there", pack_of,
-				     bs_human_bytes(number(h, "copied_blocks") * BS_BLOCK_BYTES,
-						    b));
-		if (number(h, "bytes") > 0)
-			(void)printf(", %s came at %s", bs_human_bytes(number(h, "bytes"), b),
-				     bs_human_rate(number(h, "bytes"), number(h, "duration_ns"),
-						   rate));
-		if (verdict && strcmp(verdict, "none") != 0)
-			(void)printf(", %s", verdict);
-		(void)puts("");
-		if (use)
-			show_use(use, "    ");
+		for (size_t k = 0; k < bs_json_n(hots); k++) {
+			const struct bs_json *o = bs_json_at(hots, k);
+
+			if (!has_text(o, "image", image) || !has_text(o, "workload", workload) ||
+			    !bs_json_str(bs_json_get(o, "state")))
+				continue;
+			if (!begun && k < i) /* it has its line */
+				break;
+			if (begun)
+				(void)printf("; ");
+			else
+				(void)printf("hot %s of %.19s  ", workload, image);
+			begun = true;
+			show_one_hot(o);
+		}
+		if (begun)
+			(void)puts("");
 	}
 }
 
@@ -206,22 +255,29 @@ int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *
 	return bs_json_parse("the status", text, strlen(text), REPLY_MAX, ret, err);
 }
 
-void ctl_status_use(const struct bs_json *status, const char *image, const char *workload)
+void ctl_status_use(const struct bs_json *status, const char *image, const char *workload,
+		    const char *artifact)
 {
-	const struct bs_json *hots = bs_json_find(status, "served.hot");
+	const struct bs_json *hots = bs_json_find(status, "served.hot"), *use = NULL;
+	const char *of;
 
 	for (size_t i = 0; i < bs_json_n(hots); i++) {
-		const struct bs_json *h = bs_json_at(hots, i), *use = bs_json_get(h, "use");
-		const char *is_image = bs_json_str(bs_json_get(h, "image"));
-		const char *is_workload = bs_json_str(bs_json_get(h, "workload"));
+		const struct bs_json *h = bs_json_at(hots, i), *u = bs_json_get(h, "use");
 
-		if (!use || !is_image || !is_workload || strcmp(is_image, image) != 0 ||
-		    strcmp(is_workload, workload) != 0)
+		if (!u || !has_text(h, "image", image) || !has_text(h, "workload", workload))
 			continue;
-		(void)puts("on this node, last start");
-		show_use(use, "           ");
-		return;
+		use = u;
+		if (has_text(u, "artifact", artifact))
+			break;
 	}
+	of = bs_json_str(bs_json_get(use, "artifact"));
+	if (!use)
+		return;
+	if (of && !has_text(use, "artifact", artifact))
+		(void)printf("on this node, last start, with another pack (%.19s)\n", of);
+	else
+		(void)puts("on this node, last start");
+	show_use(use, "           ");
 }
 
 int ctl_status(int argc, char **argv)

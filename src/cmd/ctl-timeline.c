@@ -15,24 +15,27 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cmd/ctl.h"
 #include "ctl/conf.h"
+#include "obs/timeline.h"
 
 #define FILE_MAX (4u << 20)
 #define LINE_MAX_BYTES 8192u
 #define EVENTS_MAX 4096u
 #define BAR 40u
+#define TEXT_LEN 1024u
 #define SUFFIX ".jsonl"
 #define ID_BEGIN_MIN 12u /* a shorter one may be the name of another container */
 
 struct event {
 	char name[32];
 	char program[32];
-	char text[160];
+	char text[TEXT_LEN];
 	uint64_t start_ns, end_ns; /* equal: a mark */
 	uint64_t bytes;
 };
@@ -123,9 +126,25 @@ static uint64_t last_end(const struct timeline *t)
 	return end;
 }
 
+/* What it means, but for what is said of the format; then its own text. */
+static void show_text(const struct event *e)
+{
+	for (size_t i = 0; i < BS_SPAN_MAX; i++) {
+		const char *meaning = bs_timeline_names[i].meaning;
+		const char *format = strstr(meaning, " (text");
+
+		if (!bs_streq(bs_timeline_names[i].name, e->name))
+			continue;
+		format = format ? format : strstr(meaning, " (bytes");
+		(void)printf("  %.*s", (int)(format ? (size_t)(format - meaning) : strlen(meaning)),
+			     meaning);
+	}
+	(void)printf("%s%s\n", e->text[0] ? ": " : "", e->text);
+}
+
 static void show(struct timeline *t, const char *id)
 {
-	char when[BS_CLOCK_RFC3339_LEN], line[BAR + 1], at[16], took[16];
+	char when[BS_CLOCK_RFC3339_LEN], line[BAR + 1], at[16], took[16], bytes[BS_HUMAN_LEN];
 	uint64_t from, end;
 
 	if (t->n == 0) {
@@ -149,8 +168,8 @@ static void show(struct timeline *t, const char *id)
 				     ? ""
 				     : bs_clock_human(e.end_ns - e.start_ns, took, sizeof(took)));
 		if (e.bytes)
-			(void)printf("  %" PRIu64 " bytes", e.bytes);
-		(void)printf("%s%s\n", e.text[0] ? "  " : "", e.text);
+			(void)printf("  %s", bs_human_bytes(e.bytes, bytes));
+		show_text(&e);
 	}
 }
 

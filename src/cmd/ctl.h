@@ -57,7 +57,8 @@ int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, s
 struct bs_json;
 int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err);
 /* Prints what the last start of the workload did with its pack, if the status says so. */
-void ctl_status_use(const struct bs_json *status, const char *image, const char *workload);
+void ctl_status_use(const struct bs_json *status, const char *image, const char *workload,
+		    const char *artifact);
 /* `image verify --cache`: the exit code, 1 when frames were wrong. */
 int ctl_node_verify(const char *config, bool json);
 

@@ -25,4 +25,4 @@ bootseerctl_SOURCES = \
 	%D%/options.c %D%/options.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
-bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)
+bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS) $(OBS_LIBS)

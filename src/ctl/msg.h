@@ -61,7 +61,7 @@ enum bs_msg_type {
 	BS_MSG_HOT, /* DIGEST, SOURCE…, WAIT_NS, WORKLOAD, RECORD 0 or 1, HOT_ONLY, fd: timeline: a start to be made hot -> STREAM 1 when a pack will come; FILE and fd of the metadata when it is to be recorded */
 	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, WORKLOAD, STREAM 1: a hot pack begins to come, 0: it ended, or will not */
 	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where the warmer PID hears what has come of its pack */
-	BS_MSG_RECORDED, /* to the worker, no reply: DIGEST, WORKLOAD: the container that is recorded has ended */
+	BS_MSG_RECORDED, /* to the worker, no reply: DIGEST, WORKLOAD: the container that is recorded has ended; RESULT not 0: there is none, nobody took the recording's mount */
 	BS_MSG_TYPE_MAX
 };
 

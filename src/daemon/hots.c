@@ -151,20 +151,42 @@ static void end_recorded(struct super *s, uint64_t now_ns)
 	}
 }
 
+/* The worker records it no longer; lost, it only means that the recording lasts as long as any. */
+static void end_recording(struct super *s, const char *digest, const char *workload, bool nobody)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_RECORDED, 0);
+	if (bs_msg_add_text(&m, BS_TAG_DIGEST, digest) == 0 &&
+	    bs_msg_add_text(&m, BS_TAG_WORKLOAD, workload) == 0 &&
+	    bs_msg_add_u64(&m, BS_TAG_RESULT, nobody ? ECANCELED : 0) == 0)
+		(void)workers_send(s, &m);
+}
+
+/* The start went on without, as when the answer came too late: nothing would be recorded. */
+static void nobody_is_recorded(struct super *s, const struct hot *h)
+{
+	const char *workload = bs_msg_text(&h->start, BS_TAG_WORKLOAD, 0);
+
+	bs_list_for_each(it, &s->recorded) { /* another start of it is */
+		const struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+
+		if (r->workload && bs_streq(r->workload, workload) &&
+		    bs_streq(r->digest, h->image->digest))
+			return;
+	}
+	end_recording(s, h->image->digest, workload, true);
+}
+
 void hots_released(struct super *s, const char *container)
 {
 	bs_list_for_each(it, &s->recorded) {
 		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
-		bs_automsg m;
 
-		bs_msg_init(&m, BS_MSG_RECORDED, 0);
 		if (!r->container || !r->workload || !bs_streq(r->container, container))
 			continue;
 		r->until_ns = 0;
-		/* lost, it only means that the recording lasts as long as any */
-		if (bs_msg_add_text(&m, BS_TAG_DIGEST, r->digest) == 0 &&
-		    bs_msg_add_text(&m, BS_TAG_WORKLOAD, r->workload) == 0)
-			(void)workers_send(s, &m);
+		end_recording(s, r->digest, r->workload, false);
 	}
 }
 
@@ -304,6 +326,9 @@ static void recorded(struct super *s, struct child *c, struct bs_msg *m)
 		bs_log_warning("image %s: a start is not recorded: %s", h->image->digest,
 			       text ? text : "its mount took too long");
 		share(s, h);
+		nobody_is_recorded(s, h);
+	} else {
+		nobody_is_recorded(s, h);
 	}
 	hot_free(s, h);
 }
@@ -369,6 +394,8 @@ static void answered(struct super *s, struct pending *ask, int result, const cha
 			       bs_error_text(&err));
 	}
 	share(s, h);
+	if (meta >= 0)
+		nobody_is_recorded(s, h);
 	if (h->streams)
 		keep_streaming(s, h);
 	else

@@ -34,6 +34,7 @@
 #include "obs/timeline.h"
 
 #define GRACE_NS (10 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
+#define LEFT_NS BS_NS_PER_S	    /* of its wait, for which nobody is worth asking again */
 #define PRUNE_EVERY 256u	    /* starts, between two looks at the timelines */
 #define PREPARATIONS_MAX 32u	    /* of one image, from different places */
 
@@ -309,6 +310,7 @@ static void preparation_free(struct preparation *p)
 	p->image->n_preparations--;
 	bs_list_remove(&p->in_image);
 	pending_done(&p->ask);
+	bs_msg_done(&p->from);
 	free(p);
 }
 
@@ -396,11 +398,59 @@ static void preparation_worked(struct super *s, struct preparation *p, struct bs
 	preparation_free(p);
 }
 
+static void ask_worker(struct super *s, struct preparation *p, uint64_t wait_ns, int timeline)
+{
+	const char *workload = bs_msg_text(&p->from, BS_TAG_WORKLOAD, 0);
+	struct bs_msg *q = pending_begin(s, &p->ask, BS_MSG_PREPARE, &p->from, wait_ns);
+
+	(void)bs_msg_add_text(q, BS_TAG_DIGEST, p->image->digest);
+	if (workload)
+		(void)bs_msg_add_text(q, BS_TAG_WORKLOAD, workload);
+	if (timeline >= 0)
+		(void)bs_msg_add_fd(q, timeline);
+	pending_send(s, &p->ask);
+}
+
+/* Whether it may be another result a little later. */
+static bool may_come(int result)
+{
+	return result == -ETIMEDOUT || result == -EHOSTUNREACH || result == -EREMOTEIO ||
+	       result == -EAGAIN;
+}
+
+/*
+ * The time is over of the start that p was begun for, and of those that came with it; others
+ * that wait came later, and have theirs. False: none has.
+ */
+static bool goes_on_for_others(struct super *s, struct preparation *p, int result, const char *text)
+{
+	const uint64_t over_ns = bs_clock_ns() + GRACE_NS + LEFT_NS;
+	const struct waiter *last = NULL;
+
+	if (!may_come(result) || p->image->mnt >= 0 || p->image->state == IMAGE_MOUNTING)
+		return false;
+	bs_list_for_each(it, &p->ask.waiting) {
+		struct waiter *a = bs_list_entry(it, struct waiter, all);
+
+		if (a->deadline_ns <= over_ns) {
+			clients_reply(s, a->client, a->id, result, text);
+			waiter_free(a);
+		} else if (!last || a->deadline_ns > last->deadline_ns) {
+			last = a;
+		}
+	}
+	if (last)
+		ask_worker(s, p, last->deadline_ns - over_ns + LEFT_NS, last->timeline);
+	return last != NULL;
+}
+
 static void prepared(struct super *s, struct pending *ask, int result, const char *text,
 		     struct bs_msg *m)
 {
 	struct preparation *p = BS_CONTAINER_OF(ask, struct preparation, ask);
 
+	if (result < 0 && goes_on_for_others(s, p, result, text))
+		return;
 	if (result < 0)
 		preparation_failed(s, p, result, text);
 	else
@@ -413,25 +463,23 @@ static struct preparation *preparation_new(struct super *s, struct held_image *i
 {
 	struct preparation *p = calloc(1, sizeof(*p));
 	const char *source;
-	struct bs_msg *q;
 
 	if (!p)
 		return NULL;
 	p->image = i;
+	bs_msg_init(&p->from, BS_MSG_PREPARE, 0);
+	pending_carry(&p->from, m);
+	if (a->hot) /* its request sees to what comes after */
+		(void)bs_msg_add_text(&p->from, BS_TAG_WORKLOAD,
+				      bs_msg_text(m, BS_TAG_WORKLOAD, 0));
 	pending_init(s, &p->ask, prepared);
 	for (size_t k = 0; (source = bs_msg_text(m, BS_TAG_SOURCE, k)); k++) {
 		if (p->n_asked < IMAGE_KNOWN_MAX)
 			bs_digest_of(source, strlen(source), &p->asked[p->n_asked++]);
 	}
-	q = pending_begin(s, &p->ask, BS_MSG_PREPARE, m, wait_ns);
-	(void)bs_msg_add_text(q, BS_TAG_DIGEST, i->digest);
-	if (a->hot) /* its request sees to what comes after */
-		(void)bs_msg_add_text(q, BS_TAG_WORKLOAD, bs_msg_text(m, BS_TAG_WORKLOAD, 0));
-	if (a->timeline >= 0)
-		(void)bs_msg_add_fd(q, a->timeline);
 	i->n_preparations++;
 	bs_list_append(&i->preparations, &p->in_image);
-	pending_send(s, &p->ask);
+	ask_worker(s, p, wait_ns, a->timeline);
 	return p;
 }
 

@@ -82,6 +82,7 @@ struct preparation {
 	struct bs_list in_image;
 	struct held_image *image;
 	struct pending ask;			 /* whose failure is that of those who wait */
+	struct bs_msg from;			 /* SOURCEs …: to ask once more */
 	struct bs_digest asked[IMAGE_KNOWN_MAX]; /* of its sources */
 	unsigned int n_asked;
 };

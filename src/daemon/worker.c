@@ -334,9 +334,11 @@ static void stop_recording(struct worker *w, const struct bs_msg *m)
 {
 	const char *workload = bs_msg_text(m, BS_TAG_WORKLOAD, 0);
 	struct bs_digest digest;
+	uint64_t nobody = 0;
 
+	(void)bs_msg_u64(m, BS_TAG_RESULT, &nobody);
 	if (workload && read_digest(m, &digest, NULL) == 0)
-		bs_hotstart_stop(w->hot, &digest, workload);
+		bs_hotstart_stop(w->hot, &digest, workload, nobody != 0);
 }
 
 /* What a name means, and where the answer goes. */

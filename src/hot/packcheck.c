@@ -5,7 +5,6 @@
 #include "hot/packcheck.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -58,17 +57,8 @@ int bs_packcheck_new(const struct bs_table *table, const struct bs_digest *table
 
 static int take_head(struct bs_packcheck *c)
 {
-	int r = bs_pack_read(c->buf, c->have, c->table, c->table_digest, &c->pack, &c->err);
-
-	if (r < 0)
-		return r;
-	if (c->pack->head_len != c->hot->head_len || c->pack->len != c->hot->pack.size)
-		return bs_fail(&c->err, -EBADMSG,
-			       "hot pack: it says to have %" PRIu64 " bytes, %" PRIu64
-			       " of them its head; its manifest says %" PRIu64 " and %" PRIu64,
-			       c->pack->len, c->pack->head_len, c->hot->pack.size,
-			       c->hot->head_len);
-	return 0;
+	return bs_hot_use_head(c->hot, (const char *)c->buf, c->table, c->table_digest, &c->pack,
+			       &c->err);
 }
 
 static int take_segment(struct bs_packcheck *c)

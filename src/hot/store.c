@@ -68,6 +68,7 @@ static int read_hot(const struct bs_document *d, struct bs_hot *h, struct bs_err
 {
 	const char *workload = bs_document_annotation(d, BS_ANNOTATION_WORKLOAD);
 	const char *head = bs_document_annotation(d, BS_ANNOTATION_HOT_HEAD);
+	const char *digest = bs_document_annotation(d, BS_ANNOTATION_HOT_HEAD_DIGEST);
 	struct bs_link subject;
 	int r;
 
@@ -88,6 +89,10 @@ static int read_hot(const struct bs_document *d, struct bs_hot *h, struct bs_err
 	    h->head_len >= h->pack.size)
 		return bs_fail(err, -EBADMSG, "annotation %s is not the length of a head",
 			       BS_ANNOTATION_HOT_HEAD);
+	h->head_proven = digest != NULL;
+	if (digest && bs_digest_parse(digest, strlen(digest), &h->head) < 0)
+		return bs_fail(err, -EBADMSG, "annotation %s is no digest",
+			       BS_ANNOTATION_HOT_HEAD_DIGEST);
 	return 0;
 }
 
@@ -113,7 +118,7 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 	struct bs_descriptor empty = { .size = strlen(EMPTY) };
 	bs_autobuf out = BS_BUF_INIT(BS_MANIFEST_MAX);
 	struct bs_jsonw *w = bs_jsonw_new(false);
-	char head[24];
+	char head[24], digest[BS_DIGEST_TEXT_LEN];
 	int r;
 
 	if (!w)
@@ -137,6 +142,8 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 	bs_jsonw_object(w);
 	bs_jsonw_kstr(w, BS_ANNOTATION_WORKLOAD, h->workload);
 	bs_jsonw_kstr(w, BS_ANNOTATION_HOT_HEAD, head);
+	if (h->head_proven)
+		bs_jsonw_kstr(w, BS_ANNOTATION_HOT_HEAD_DIGEST, bs_digest_text(&h->head, digest));
 	bs_jsonw_end(w);
 	bs_jsonw_end(w);
 	r = bs_jsonw_finish(w, &out);
@@ -150,12 +157,13 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 /* --- in a repository --------------------------------------------------------------------------- */
 
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
-		struct bs_hot *ret, struct bs_error *err)
+		uint64_t deadline_ns, struct bs_hot *ret, struct bs_error *err)
 {
+	const struct bs_look look = { .lane = BS_LANE_HOT, .deadline_ns = deadline_ns };
 	bs_automanifest m = { 0 };
 	char tag[BS_HOT_TAG_LEN];
 	struct bs_hot h;
-	int r = bs_repo_get_manifest(repo, bs_hot_tag(image, workload, tag), &m, err);
+	int r = bs_repo_look_manifest(repo, bs_hot_tag(image, workload, tag), &look, &m, err);
 
 	if (r == -EBADMSG) /* an answer that is none: nothing is known of what is there */
 		return -EREMOTEIO;
@@ -170,14 +178,17 @@ int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char 
 	return 0;
 }
 
-static int digest_of_file(int fd, struct bs_descriptor *ret, struct bs_error *err)
+/* Of the first max bytes of the file, or all that it has. */
+static int digest_of_file(int fd, uint64_t max, struct bs_descriptor *ret, struct bs_error *err)
 {
 	struct bs_sha256 *hash = bs_sha256_new();
 	bs_autofree char *buf = malloc(1u << 20);
 	ssize_t n = -ENOMEM;
 
 	ret->size = 0;
-	while (hash && buf && (n = bs_pread_full(fd, buf, 1u << 20, ret->size)) > 0) {
+	while (hash && buf &&
+	       (n = bs_pread_full(fd, buf, BS_MIN(UINT64_C(1) << 20, max - ret->size), ret->size)) >
+		       0) {
 		bs_sha256_update(hash, buf, (size_t)n);
 		ret->size += (uint64_t)n;
 	}
@@ -205,9 +216,26 @@ static int put_blobs(struct bs_repo *repo, struct bs_hot *h, const void *profile
 int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,
 		    struct bs_error *err)
 {
+	struct bs_descriptor head;
+	int r = digest_of_file(pack_fd, h->head_len, &head, err);
+
+	if (r < 0)
+		return r;
+	h->head = head.digest;
+	h->head_proven = true;
 	bs_digest_of(profile, profile_len, &h->profile.digest);
 	h->profile.size = profile_len;
-	return digest_of_file(pack_fd, &h->pack, err);
+	return digest_of_file(pack_fd, UINT64_MAX, &h->pack, err);
+}
+
+bool bs_hot_is_head(const struct bs_hot *h, const char *head)
+{
+	struct bs_digest is;
+
+	if (!h->head_proven)
+		return true;
+	bs_digest_of(head, (size_t)h->head_len, &is);
+	return bs_digest_eq(&is, &h->head);
 }
 
 int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret, struct bs_error *err)
@@ -232,16 +260,19 @@ int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_ta
 		    struct bs_error *err)
 {
 	bs_auto(pack) struct bs_pack *pack = NULL;
-	int r = bs_pack_read(head, h->head_len, table, table_digest, &pack, err);
+	int r;
 
+	if (!bs_hot_is_head(h, head))
+		return bs_fail(err, -EBADMSG,
+			       "hot pack: its head is not the one that its manifest names");
+	r = bs_pack_read(head, h->head_len, table, table_digest, &pack, err);
 	if (r < 0)
 		return r;
-	if (pack->head_len != h->head_len)
+	if (pack->head_len != h->head_len || pack->len != h->pack.size)
 		return bs_fail(err, -EBADMSG,
-			       "hot pack: its head is not as long as annotation %s says",
-			       BS_ANNOTATION_HOT_HEAD);
-	if (pack->len != h->pack.size)
-		return bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
+			       "hot pack: it says to have %" PRIu64 " bytes, %" PRIu64
+			       " of them its head; its manifest says %" PRIu64 " and %" PRIu64,
+			       pack->len, pack->head_len, h->pack.size, h->head_len);
 	*ret = bs_take(&pack);
 	return 0;
 }
@@ -255,7 +286,7 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 	size_t len;
 	int r;
 
-	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, &other, err);
+	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, 0, &other, err);
 	if (r == 0)
 		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
 	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG) /* there may be one */
@@ -276,7 +307,7 @@ int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_
 			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err)
 {
 	struct bs_hot is;
-	int r = bs_hot_find(repo, &h->image.digest, h->workload, &is, err);
+	int r = bs_hot_find(repo, &h->image.digest, h->workload, 0, &is, err);
 
 	if (r == 0 && !bs_digest_eq(&is.pack.digest, old_pack))
 		return bs_fail(err, -EEXIST, "hot pack: there is another by now");

@@ -27,6 +27,7 @@ struct bs_table;
 #define BS_MEDIA_PACK "application/vnd.bootseer.hot.pack.v1"
 #define BS_ANNOTATION_WORKLOAD "dev.bootseer.workload"
 #define BS_ANNOTATION_HOT_HEAD "dev.bootseer.hot.head"
+#define BS_ANNOTATION_HOT_HEAD_DIGEST "dev.bootseer.hot.head.digest"
 
 #define BS_HOT_TAG_PREFIX "bootseer-hot-"
 #define BS_HOT_TAG_LEN (sizeof(BS_HOT_TAG_PREFIX) + 40)
@@ -39,6 +40,8 @@ struct bs_hot {
 	struct bs_descriptor image, profile, pack;
 	char workload[BS_WORKLOAD_MAX + 1];
 	uint64_t head_len; /* bytes of the pack before its first segment */
+	bool head_proven;  /* head is known; of packs of old it is not */
+	struct bs_digest head;
 };
 
 /* Reads the manifest; digest is set from m. -EBADMSG with the member that is wrong. */
@@ -48,19 +51,22 @@ int bs_hot_parse(const struct bs_manifest *m, struct bs_hot *ret, struct bs_erro
 int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_error *err);
 
 /*
- * With one request: the pack of image and workload. -ENOENT: there is none; -EBADMSG:
- * what is under its tag came whole and is none, or that of another.
+ * With one request, behind those of readers: the pack of image and workload. -ENOENT: there is
+ * none; -EBADMSG: what is under its tag came whole and is none, or that of another;
+ * -ETIMEDOUT: no answer until deadline_ns (bs_clock_ns; 0: as long as a request may take).
  */
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
-		struct bs_hot *ret, struct bs_error *err);
+		uint64_t deadline_ns, struct bs_hot *ret, struct bs_error *err);
 
-/* Sets profile and pack of h from the bytes and the file. */
+/* Sets profile, pack and head of h, whose head_len is set, from the bytes and the file. */
 int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,
 		    struct bs_error *err);
 
 /* The pack's head, from repo (malloc'ed, h->head_len bytes). Blocks; never -EBADMSG. */
 int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret,
 		     struct bs_error *err);
+/* Whether these head_len bytes are the pack's head, as far as the manifest says what that is. */
+bool bs_hot_is_head(const struct bs_hot *h, const char *head);
 /* Reads it as bs_pack_read does; -EBADMSG also when it is not what the manifest says. */
 int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_table *table,
 		    const struct bs_digest *table_digest, struct bs_pack **ret,

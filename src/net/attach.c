@@ -59,7 +59,7 @@ static int get_index(struct bs_registry *r, const char *tag, struct bs_json **re
 		     struct bs_error *err)
 {
 	struct bs_manifest m = { 0 };
-	int rc = bs_registry_get_manifest(&r->repo, tag, &m, err);
+	int rc = bs_registry_get_manifest(&r->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (rc == -ENOENT) {
 		*ret = bs_referrers_new();
@@ -85,7 +85,8 @@ static size_t prune(struct bs_registry *r, struct bs_json *index)
 
 		if (!text || bs_digest_parse(text, strlen(text), &d) < 0)
 			continue;
-		if (bs_registry_get_manifest(&r->repo, text, &m, NULL) == -ENOENT) {
+		if (bs_registry_get_manifest(&r->repo, text, &BS_LOOK_NEEDED, &m, NULL) ==
+		    -ENOENT) {
 			bs_json_remove_at(list, i);
 			n++;
 		}
@@ -194,7 +195,7 @@ static int unlist_once(struct bs_registry *r, const char *tag, const struct bs_d
 	bs_auto(json) struct bs_json *index = NULL;
 	struct bs_manifest m = { 0 };
 	struct bs_digest old;
-	int rc = bs_registry_get_manifest(&r->repo, tag, &m, err);
+	int rc = bs_registry_get_manifest(&r->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (rc < 0)
 		return rc == -ENOENT ? 0 : rc;

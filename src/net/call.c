@@ -81,8 +81,13 @@ static void stray(struct bs_call *c)
 
 static void end(struct bs_call *c, int result)
 {
+	if (c->late && result == -ECANCELED) {
+		result = -ETIMEDOUT;
+		(void)snprintf(c->text, sizeof(c->text), "no answer within the time that it has");
+	}
 	if (result < 0 && result != -ECANCELED)
 		stray(c);
+	c->over = true;
 	c->result = result;
 	c->done(c);
 }
@@ -210,7 +215,7 @@ static int make_headers(struct bs_call *c)
 
 static void send_it(struct bs_call *c)
 {
-	int r = make_headers(c);
+	int r = c->late ? -ECANCELED : make_headers(c);
 
 	bs_buf_done(&c->error_body);
 	c->error_body = BS_BUF_INIT(ERROR_BODY_MAX);
@@ -220,7 +225,7 @@ static void send_it(struct bs_call *c)
 	c->http.data = on_data;
 	c->http.done = on_done;
 	if (r < 0) {
-		fail(c, r, false, "out of memory");
+		fail(c, r, false, r == -ENOMEM ? "out of memory" : "given up");
 		return;
 	}
 	bs_http_start(&c->http);
@@ -230,6 +235,7 @@ static void authorized(struct bs_auth_wait *w)
 {
 	struct bs_call *c = BS_CONTAINER_OF(w, struct bs_call, wait);
 
+	c->authorizing = false;
 	c->serial = w->serial;
 	c->secret = w->secret;
 	if (w->result < 0) {
@@ -247,6 +253,7 @@ static void authorize(struct bs_call *c, uint64_t refused_serial)
 {
 	free(c->wait.value);
 	c->wait = (struct bs_auth_wait){ .fn = authorized };
+	c->authorizing = true;
 	bs_session_authorize(c->session, c->scope, refused_serial, &c->wait);
 }
 
@@ -402,6 +409,39 @@ void bs_call_start(struct bs_call *c)
 
 #define PROGRESS_NS (100 * BS_NS_PER_MS)
 
+/* Its time is over: what it waits for is left. The loop's thread; the owner waits for that. */
+static void expire(struct bs_task *t)
+{
+	struct bs_call *c = BS_CONTAINER_OF(t, struct bs_call, expiry);
+	struct bs_latch *expired = c->expired;
+
+	c->late = true;
+	if (c->authorizing) { /* others may wait for that authorization, too */
+		bs_list_remove(&c->wait.link);
+		c->authorizing = false;
+		fail(c, -ECANCELED, true, "given up");
+	} else if (!c->over) {
+		bs_http_cancel(&c->http);
+	}
+	bs_latch_open(expired);
+}
+
+/* True: it ended in time. */
+static bool wait_until(struct bs_call *c, struct bs_latch *over)
+{
+	struct bs_latch expired = BS_LATCH_INIT;
+	const uint64_t now = bs_clock_ns();
+
+	if (now < c->deadline_ns && bs_latch_wait_for(over, c->deadline_ns - now))
+		return true;
+	c->expired = &expired;
+	c->expiry.fn = expire;
+	bs_loop_post(c->http.loop, &c->expiry);
+	bs_latch_wait(&expired);
+	bs_latch_done(&expired);
+	return false;
+}
+
 static void call_waited(struct bs_call *c)
 {
 	bs_latch_open(c->cookie);
@@ -418,9 +458,11 @@ int bs_call_run(struct bs_call *c, void (*progress)(void *cookie, uint64_t sent)
 	c->cookie = &over;
 	c->done = call_waited;
 	bs_call_start(c);
-	if (!progress)
+	if (c->deadline_ns && wait_until(c, &over))
+		ended = true;
+	else if (c->deadline_ns || !progress)
 		bs_latch_wait(&over);
-	while (progress && !ended) {
+	while (progress && !c->deadline_ns && !ended) {
 		uint64_t now_sent;
 
 		ended = bs_latch_wait_for(&over, PROGRESS_NS);
@@ -454,7 +496,8 @@ bool bs_retry_again(struct bs_retry *r, const struct bs_call *c)
 	pause = pause / 2 + (uint64_t)((unsigned __int128)pause * random >> 32);
 	if (c->retry_after_ns) /* the jitter comes on top */
 		pause = c->retry_after_ns + pause / 4;
-	if (pause > RETRY_PAUSE_MAX_NS || now + pause > r->started_ns + RETRY_TOTAL_NS)
+	if (pause > RETRY_PAUSE_MAX_NS || now + pause > r->started_ns + RETRY_TOTAL_NS ||
+	    (c->deadline_ns && now + pause >= c->deadline_ns))
 		return false;
 	ts = (struct timespec){ .tv_sec = (time_t)(pause / BS_NS_PER_S),
 				.tv_nsec = (long)(pause % BS_NS_PER_S) };

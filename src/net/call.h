@@ -25,6 +25,7 @@
 #include "net/session.h"
 
 struct bs_error;
+struct bs_latch;
 
 struct bs_call {
 	/* set by the owner after bs_call_init; http's lane, body and timeouts too */
@@ -37,6 +38,7 @@ struct bs_call {
 	int (*tail)(struct bs_call *c);	 /* a 2xx answer ended: is it all? May be NULL */
 	void (*done)(struct bs_call *c); /* the loop's thread */
 	void *cookie;
+	uint64_t deadline_ns; /* bs_clock_ns, for bs_call_run; 0: none. -ETIMEDOUT after it */
 	struct bs_http http;
 
 	/* results */
@@ -56,6 +58,9 @@ struct bs_call {
 	struct bs_auth_wait wait;
 	struct bs_task task;
 	struct bs_buf error_body;
+	struct bs_task expiry;
+	struct bs_latch *expired; /* opened when expiry has run */
+	bool authorizing, over, late;
 };
 
 /*
@@ -83,7 +88,7 @@ struct bs_retry {
 
 /*
  * After c failed: true when it should be tried again; the pause is over by then.
- * Honours Retry-After.
+ * Honours Retry-After, and the call's deadline.
  */
 bool bs_retry_again(struct bs_retry *r, const struct bs_call *c);
 

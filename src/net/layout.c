@@ -287,6 +287,19 @@ static int layout_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd,
 	return rc < 0 ? bs_fail_errno(err, rc, "%s: write blob %s", r->name, text) : 0;
 }
 
+static int layout_try_push(struct bs_repo *r, struct bs_error *err)
+{
+	struct bs_layout_temp t;
+	int rc = writable_blobs(of(r));
+
+	if (rc >= 0)
+		rc = bs_layout_temp_open(rc, &t);
+	if (rc < 0)
+		return bs_fail_errno(err, rc, "%s: write there", r->name);
+	bs_layout_temp_done(&t);
+	return 0;
+}
+
 static int layout_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
 			     struct bs_error *err)
 {
@@ -325,8 +338,8 @@ static char *own_media_type(const struct bs_manifest *m)
 	return bs_strf("%s", type ? type : "");
 }
 
-static int layout_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			       struct bs_error *err)
+static int layout_get_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			       struct bs_manifest *ret, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *index = NULL;
 	struct layout *l = of(r);
@@ -454,7 +467,7 @@ static int merge_tagged(struct layout *l, const char *tag, struct bs_json *out,
 {
 	bs_auto(json) struct bs_json *list = NULL;
 	struct bs_manifest m = { 0 };
-	int r = layout_get_manifest(&l->repo, tag, &m, err);
+	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (r == -ENOENT)
 		return 0;
@@ -504,7 +517,7 @@ static int unlist_tagged(struct layout *l, const char *tag, const struct bs_dige
 	bs_auto(json) struct bs_json *list = NULL;
 	struct bs_manifest m = { 0 }, left = { 0 };
 	struct bs_digest old;
-	int r = layout_get_manifest(&l->repo, tag, &m, err);
+	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
@@ -555,6 +568,7 @@ static const struct bs_repo_ops layout_ops = {
 	.read = layout_read,
 	.has_blob = layout_has_blob,
 	.put_blob = layout_put_blob,
+	.try_push = layout_try_push,
 	.mount_blob = layout_mount_blob,
 	.put_manifest = layout_put_manifest,
 	.list_tags = layout_list_tags,

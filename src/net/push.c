@@ -262,8 +262,8 @@ static int put_blob(struct upload *u, struct bs_exchange *x)
 
 	for (;;) {
 		rc = piece ? send_pieces(u, piece, x) : send_whole(u, x);
-		if (rc == 0)
-			return 0;
+		if (rc == 0 || (u->registry->impatient && bs_repo_is_silence(rc)))
+			return rc;
 		if (wants_pieces(x) && u->size && (!piece || piece / 4 >= PIECE_MIN)) {
 			piece = piece ? piece / 4 : PIECE_FIRST;
 		} else if (x->call.http.status == 404 && retry.n == 0 && u->location == NULL &&
@@ -301,6 +301,20 @@ int bs_registry_put_blob(struct bs_repo *repo, const struct bs_digest *d, int fd
 		(void)bs_registry_fail(u.registry, err, rc, what, &x.call);
 	bs_exchange_done(&x);
 	free(u.location);
+	return rc;
+}
+
+int bs_registry_try_push(struct bs_repo *repo, struct bs_error *err)
+{
+	struct upload u = { .registry = bs_registry_of(repo), .fd = -EBADF };
+	struct bs_exchange x;
+	int rc = begin(&u, "", &x);
+
+	if (rc < 0)
+		(void)bs_fail(err, rc, "%s: nothing may be pushed there (scope '%s'): %s",
+			      repo->name, u.registry->push, x.call.text);
+	bs_exchange_done(&x);
+	give_up(&u);
 	return rc;
 }
 

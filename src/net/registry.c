@@ -55,6 +55,7 @@ static int prepare(struct bs_registry *r, const struct bs_request *q, struct bs_
 	x->call.http.body_off = q->fd_off;
 	x->call.http.body_len = q->body_len;
 	x->call.http.answer_timeout_ns = q->answer_ns;
+	x->call.deadline_ns = q->deadline_ns;
 	return rc;
 }
 
@@ -75,7 +76,7 @@ int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exch
 			break;
 		}
 		rc = bs_call_run(&x->call, q->progress, q->cookie);
-		if (rc == 0 || q->once || (q->impatient && bs_repo_is_silence(rc)) ||
+		if (rc == 0 || q->once || (r->impatient && bs_repo_is_silence(rc)) ||
 		    !bs_retry_again(&retry, &x->call))
 			break;
 		bs_exchange_done(x);
@@ -201,15 +202,16 @@ static bool digest_fits(const struct bs_exchange *x)
 	return bs_digest_eq(&want, &got);
 }
 
-int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_manifest *ret,
-			     struct bs_error *err)
+int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, const struct bs_look *look,
+			     struct bs_manifest *ret, struct bs_error *err)
 {
 	struct bs_registry *r = bs_registry_of(repo);
 	struct bs_request q = { .method = "GET",
 				.scope = r->pull,
 				.headers = { ACCEPT_MANIFESTS },
 				.max = BS_MANIFEST_MAX,
-				.impatient = r->impatient };
+				.lane = look->lane,
+				.deadline_ns = look->deadline_ns };
 	struct bs_manifest m = { 0 };
 	struct bs_exchange x;
 	const char *type;
@@ -338,6 +340,7 @@ static const struct bs_repo_ops registry_ops = {
 	.read = bs_registry_read,
 	.has_blob = bs_registry_has_blob,
 	.put_blob = bs_registry_put_blob,
+	.try_push = bs_registry_try_push,
 	.mount_blob = bs_registry_mount_blob,
 	.put_manifest = bs_registry_put_manifest,
 	.list_tags = list_tags,

@@ -20,10 +20,10 @@ struct bs_registry {
 	struct bs_session *session;
 	char *host, *path;	    /* path: the repository's name */
 	char *pull, *push, *remove; /* scopes */
-	bool impatient;
-	uint64_t answer_ns;	 /* for the answer to an upload, whatever its size */
-	pthread_mutex_t lock;	 /* guards the rest */
-	struct bs_list landings; /* where blobs were redirected to, latest last */
+	bool impatient;		    /* nothing is repeated after silence */
+	uint64_t answer_ns;	    /* for the answer to an upload, whatever its size */
+	pthread_mutex_t lock;	    /* guards the rest */
+	struct bs_list landings;    /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
 	uint64_t no_referrers_until_ns;
 	struct { /* blobs that were sent whole when a range was asked for */
@@ -50,9 +50,9 @@ struct bs_request {
 	bool has_body;
 	uint64_t answer_ns; /* for the answer once the body is out; 0: as before each byte */
 	enum bs_lane lane;
-	size_t max;	/* of the answer; 0: not wanted */
-	bool once;	/* do not repeat */
-	bool impatient; /* do not repeat after silence */
+	size_t max;	      /* of the answer; 0: not wanted */
+	bool once;	      /* do not repeat */
+	uint64_t deadline_ns; /* bs_clock_ns, of all attempts; 0: none. Without progress */
 	void (*progress)(void *cookie, uint64_t sent);
 	void *cookie;
 };
@@ -97,6 +97,7 @@ int bs_registry_has_blob(struct bs_repo *repo, const struct bs_digest *d, struct
 int bs_registry_put_blob(struct bs_repo *repo, const struct bs_digest *d, int fd, uint64_t size,
 			 void (*progress)(void *cookie, uint64_t sent), void *cookie,
 			 struct bs_error *err);
+int bs_registry_try_push(struct bs_repo *repo, struct bs_error *err);
 int bs_registry_mount_blob(struct bs_repo *repo, const struct bs_digest *d, const char *from_name,
 			   struct bs_error *err);
 int bs_registry_put_manifest(struct bs_repo *repo, const char *tag, const char *media_type,
@@ -105,7 +106,7 @@ int bs_registry_get_referrers(struct bs_repo *repo, const struct bs_digest *subj
 			      struct bs_manifest *ret, struct bs_error *err);
 int bs_registry_delete_manifest(struct bs_repo *repo, const struct bs_digest *d,
 				const struct bs_digest *subject, struct bs_error *err);
-int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, struct bs_manifest *ret,
-			     struct bs_error *err);
+int bs_registry_get_manifest(struct bs_repo *repo, const char *ref, const struct bs_look *look,
+			     struct bs_manifest *ret, struct bs_error *err);
 
 #endif

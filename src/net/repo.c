@@ -60,6 +60,12 @@ bool bs_repo_was_silent(const struct bs_repo *r)
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
 			 struct bs_error *err)
 {
+	return bs_repo_look_manifest(r, ref, &BS_LOOK_NEEDED, ret, err);
+}
+
+int bs_repo_look_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			  struct bs_manifest *ret, struct bs_error *err)
+{
 	char text[BS_DIGEST_TEXT_LEN];
 	struct bs_manifest m = { 0 };
 	struct bs_digest want;
@@ -69,7 +75,7 @@ int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest 
 	if (by_digest < 0 && strchr(ref, ':'))
 		return bs_fail(err, -EINVAL, "%s: '%s' is no tag and no sha256 digest", r->name,
 			       ref);
-	rc = r->ops->get_manifest(r, ref, &m, err);
+	rc = r->ops->get_manifest(r, ref, look, &m, err);
 	if (rc < 0)
 		return rc;
 	bs_digest_of(m.bytes, m.len, &m.digest);
@@ -216,6 +222,11 @@ int bs_repo_read_wait(struct bs_repo *r, struct bs_range *rg)
 int bs_repo_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_error *err)
 {
 	return r->ops->has_blob(r, d, err);
+}
+
+int bs_repo_try_push(struct bs_repo *r, struct bs_error *err)
+{
+	return r->ops->try_push(r, err);
 }
 
 int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,

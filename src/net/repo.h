@@ -72,6 +72,14 @@ struct bs_range {
 	void *impl;
 };
 
+/* How a manifest is asked for. */
+struct bs_look {
+	enum bs_lane lane;
+	/* bs_clock_ns: after it nobody waits for an answer, -ETIMEDOUT. 0: as long as a request may take */
+	uint64_t deadline_ns;
+};
+#define BS_LOOK_NEEDED ((struct bs_look){ .lane = BS_LANE_DEMAND })
+
 /* Gives the next bytes of a blob; 0, or -errno which stops the transfer. */
 typedef int bs_repo_sink(void *cookie, const void *data, size_t len);
 
@@ -79,8 +87,8 @@ struct bs_repo; /* reference-counted, thread-safe */
 
 struct bs_repo_ops {
 	const char *scheme;
-	int (*get_manifest)(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			    struct bs_error *err);
+	int (*get_manifest)(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			    struct bs_manifest *ret, struct bs_error *err);
 	int (*get_blob)(struct bs_repo *r, const struct bs_digest *d, uint64_t size,
 			bs_repo_sink *sink, void *cookie, struct bs_error *err);
 	void (*read)(struct bs_repo *r, struct bs_range *rg);
@@ -88,6 +96,7 @@ struct bs_repo_ops {
 	int (*put_blob)(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
 			void (*progress)(void *cookie, uint64_t sent), void *cookie,
 			struct bs_error *err);
+	int (*try_push)(struct bs_repo *r, struct bs_error *err);
 	int (*mount_blob)(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
 			  struct bs_error *err);
 	int (*put_manifest)(struct bs_repo *r, const char *tag, const char *media_type,
@@ -126,6 +135,10 @@ bool bs_repo_is_silence(int result);
 int bs_repo_get_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
 			 struct bs_error *err);
 
+/* The same for who can do without: behind those who cannot, and for so long only. */
+int bs_repo_look_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			  struct bs_manifest *ret, struct bs_error *err);
+
 /* Streams the whole blob of size bytes to sink; digest and size are verified, -EBADMSG else. */
 int bs_repo_get_blob(struct bs_repo *r, const struct bs_digest *d, uint64_t size,
 		     bs_repo_sink *sink, void *cookie, struct bs_error *err);
@@ -155,6 +168,12 @@ int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint6
 		     struct bs_error *err);
 int bs_repo_put_blob_mem(struct bs_repo *r, const struct bs_digest *d, const void *data, size_t len,
 			 struct bs_error *err);
+
+/*
+ * Whether we may put something there, for who has much to do before: 0, or why not. An upload
+ * is begun and taken back; nothing is left of it.
+ */
+int bs_repo_try_push(struct bs_repo *r, struct bs_error *err);
 
 /* Makes blob d of repository from_name (same registry) ours. 1 done, 0 not possible, -errno. */
 int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char *from_name,
@@ -214,7 +233,7 @@ struct bs_registry_options {
 	const char *proxy;	       /* NULL: as the environment says (libcurl) */
 	bs_credential_fn *credentials; /* may be NULL; asked again when the server refuses */
 	void *credentials_cookie;
-	/* Whoever asks knows other places: a silent server is not asked for a manifest again. */
+	/* Whoever asks knows other places, or has else to do: a silent server is not asked again. */
 	bool impatient;
 };
 

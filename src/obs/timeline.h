@@ -37,7 +37,8 @@ enum bs_span {
 	BS_SPAN_UNPACK,	  /* whole image unpacked, the fallback */
 	BS_SPAN_RUNTIME,  /* runc create, where we wait for it */
 	BS_SPAN_DELETE,
-	BS_MARK_FIRST_READ,  /* the first block that the kernel asked for */
+	BS_MARK_RECORDING,  /* what the start reads is recorded; text: the workload, and how long */
+	BS_MARK_FIRST_READ, /* the first block that the kernel asked for */
 	BS_MARK_FIRST_FRAME, /* the first frame that came from a source */
 	BS_MARK_LAST_FRAME,  /* the image is complete on this node */
 	BS_MARK_FALLBACK,    /* text: why the start is not lazy */

@@ -138,10 +138,12 @@ char *bs_hot_kept_head(const struct bs_cached *image, const char *id, const stru
 	bs_autofree char *bytes = NULL;
 	size_t len;
 
-	if (bs_hot_read_file(image, id, "head", BS_PACK_HEAD_MAX, &bytes, &len) < 0 ||
-	    len != hot->head_len)
+	if (bs_hot_read_file(image, id, "head", BS_PACK_HEAD_MAX, &bytes, &len) < 0)
 		return bs_hot_made_head(image, id, hot);
-	return bs_take(&bytes);
+	if (len == hot->head_len && bs_hot_is_head(hot, bytes))
+		return bs_take(&bytes);
+	bs_hot_forget(image, id); /* so that the right one is kept */
+	return NULL;
 }
 
 char *bs_hot_made_head(const struct bs_cached *image, const char *id, const struct bs_hot *hot)
@@ -152,7 +154,8 @@ char *bs_hot_made_head(const struct bs_cached *image, const char *id, const stru
 	if (!name || !head)
 		return NULL;
 	fd = bs_open_regular_at(bs_cached_dirfd(image), name);
-	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len)
+	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len ||
+	    !bs_hot_is_head(hot, head))
 		return NULL;
 	return bs_take(&head);
 }

@@ -214,6 +214,16 @@ static int note_start(const struct bs_cached *image, const char *id,
 	return r < 0 ? bs_fail_errno(err, r, "write 'hot-%s.workload' in the cache", id) : 0;
 }
 
+static void mark_recording(const struct bs_hotstart *hs, const struct bs_hotstart_request *rq)
+{
+	struct bs_timeline tl = { .fd = rq->timeline, .program = "bootseerd" };
+	char text[64 + BS_WORKLOAD_MAX], window[16];
+
+	(void)snprintf(text, sizeof(text), "workload '%s', for %s or until the container ends",
+		       rq->workload, bs_clock_human(hs->o.window_ns, window, sizeof(window)));
+	bs_timeline_mark(&tl, BS_MARK_RECORDING, bs_clock_ns(), text);
+}
+
 int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
 		       struct bs_error *err)
@@ -234,13 +244,15 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 	r = open_recorded(hs, image, id, rq->workload, true, err);
 	if (r < 0)
 		return r;
+	mark_recording(hs, rq);
 	(void)snprintf(ret_file, BS_HOTSTART_FILE_LEN, "%.64s.%s", bs_digest_hex(rq->image, hex),
 		       id);
 	*ret = image;
 	return 0;
 }
 
-void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload)
+void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload,
+		      bool nobody)
 {
 	char id[HOT_ID_LEN + 1];
 
@@ -249,9 +261,12 @@ void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, con
 	bs_list_for_each(it, &hs->recorded) {
 		struct recorded *r = bs_list_entry(it, struct recorded, all);
 
-		if (r->recording && bs_streq(r->id, id))
-			bs_recording_stop(r->recording);
+		if (!r->recording || r->built || !bs_streq(r->id, id))
+			continue;
+		r->nobody = nobody;
+		bs_recording_stop(r->recording);
 	}
+	(void)pthread_cond_signal(&hs->changed);
 	(void)pthread_mutex_unlock(&hs->lock);
 }
 
@@ -380,7 +395,7 @@ static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_
 
 	if (rc < 0)
 		return rc;
-	bad = bs_hot_find(repo, &b->hot.image.digest, b->hot.workload, &other, NULL) == 0 &&
+	bad = bs_hot_find(repo, &b->hot.image.digest, b->hot.workload, 0, &other, NULL) == 0 &&
 	      bs_hot_is_bad(r->pub.image, r->id, &other.digest);
 	if (bad && bs_digest_eq(&other.pack.digest, &b->hot.pack.digest))
 		return bs_fail(err, -EBADMSG,
@@ -564,6 +579,15 @@ static void take_up_all(struct bs_hotstart *hs)
 		(void)closedir(d);
 }
 
+/* Lock held. */
+static void forget(struct bs_hotstart *hs, struct recorded *r)
+{
+	bs_hot_remove_file(r->pub.image, r->id, "rec");
+	bs_list_remove(&r->all);
+	(void)recorded_free(r);
+	atomic_fetch_sub(&hs->n_recorded, 1);
+}
+
 /* A thread of its own, behind all others: nobody waits for a pack. */
 static void *builder_main(void *arg)
 {
@@ -577,7 +601,9 @@ static void *builder_main(void *arg)
 		struct recorded *r = next_over(hs, &more);
 
 		more |= bs_hotstart_drop_untold(hs);
-		if (r) {
+		if (r && r->nobody && r->users == 0) {
+			forget(hs, r);
+		} else if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
 			build(hs, r); /* stays in the list as long as it has its recording */
 			(void)pthread_mutex_lock(&hs->lock);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/human.h"
 #include "base/jsonw.h"
 #include "base/str.h"
 #include "cache/blob.h"
@@ -26,7 +27,7 @@
 #include "rootfs/hotpriv.h"
 #include "rootfs/sources.h"
 
-#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look; who waits for it waits no longer */
+#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look, and for each answer */
 #define LOOKS_MAX 2u		     /* at one host, of the connections that readers need */
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
@@ -134,7 +135,7 @@ static int ask_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, 
 
 	if (r < 0)
 		return r;
-	r = bs_hot_find(repo, rq->image, rq->workload, &p->hot, &err);
+	r = bs_hot_find(repo, rq->image, rq->workload, bs_clock_ns() + LOOK_NS, &p->hot, &err);
 	if (r == 0 && image && bs_hot_is_bad(image, id, &p->hot.digest))
 		r = -ENOENT;
 	else if (r == 0)
@@ -364,20 +365,22 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	struct streamed *s = cookie;
 	struct bs_hotstart *hs = s->of;
 	const struct bs_digest *image = &s->image->digest;
-	char text[256 + BS_WORKLOAD_MAX];
+	char text[384 + BS_WORKLOAD_MAX], read[BS_HUMAN_LEN], beside[BS_HUMAN_LEN];
 	struct bs_use_counts c = { 0 };
 	bool last;
 
 	(void)bs_hotwatch_counts(hs->watch, image, s->hot.workload, &c);
-	(void)snprintf(text, sizeof(text),
-		       "%s%s: %u segments, %u were there; until now %" PRIu64 " of %" PRIu64
-		       " blocks read, %" PRIu64 " beside them%s",
-		       s->hot.workload, s->donor ? " of another image" : "", result->segments,
-		       result->local_segments, c.read_blocks + c.warmed_blocks, c.pack_blocks,
-		       c.fetched_blocks + c.cached_blocks,
-		       result->error == -EBADMSG ? "; it lied"
-		       : result->error		 ? "; not all of it"
-						 : "");
+	(void)snprintf(
+		text, sizeof(text),
+		"workload '%s'%s: %u of its segments came, %u were here before; by its end %s "
+		"of it were read, and %s that are not in it%s",
+		s->hot.workload, s->donor ? ", the pack of another image" : "", result->segments,
+		result->local_segments,
+		bs_human_bytes((c.read_blocks + c.warmed_blocks) * BS_BLOCK_BYTES, read),
+		bs_human_bytes((c.fetched_blocks + c.cached_blocks) * BS_BLOCK_BYTES, beside),
+		result->error == -EBADMSG ? "; it has wrong bytes, and is not used any more"
+		: result->error		  ? "; not all of it came"
+					  : "");
 	bs_timeline_span(&s->tl, BS_SPAN_HOT, result->start_ns, result->bytes, text);
 	bs_timeline_done(&s->tl);
 	if (result->error)

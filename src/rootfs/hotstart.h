@@ -135,8 +135,12 @@ int bs_hotstart_record(struct bs_hotstart *hs, const struct bs_hotstart_request 
 		       struct bs_cached **ret, char ret_file[BS_HOTSTART_FILE_LEN],
 		       struct bs_error *err);
 
-/* Whoever was recorded is gone: the recording is over before its time. */
-void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload);
+/*
+ * Whoever was recorded is gone: the recording is over before its time. nobody: it never was any
+ * one's, and is forgotten.
+ */
+void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, const char *workload,
+		      bool nobody);
 
 /* What a FUSE file or node of a recording stands for; false: there is none. */
 struct bs_recorded {

@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/human.h"
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -403,15 +404,19 @@ static void write_span(struct watched *d, const struct outcome *e)
 {
 	const struct bs_use_counts *c = &e->counts;
 	bs_autobuf text = BS_BUF_INIT(TEXT_MAX);
+	char part[7][BS_HUMAN_LEN];
+	const uint64_t blocks[] = { c->pack_blocks,   c->read_blocks, c->waited_blocks,
+				    c->warmed_blocks, unread(c),      c->fetched_blocks,
+				    c->cached_blocks };
 
+	for (size_t i = 0; i < BS_ARRAY_LEN(blocks); i++)
+		(void)bs_human_bytes(blocks[i] * BS_BLOCK_BYTES, part[i]);
 	(void)bs_buf_addf(&text,
-			  "%s: pack of %" PRIu64 " blocks: %" PRIu64 " read, %" PRIu64
-			  " of them waited for, %" PRIu64 " warmed before, %" PRIu64
-			  " read by nobody; beside it %" PRIu64 " fetched and %" PRIu64
-			  " cached in %" PRIu64 " reads",
-			  d->hot.workload, c->pack_blocks, c->read_blocks, c->waited_blocks,
-			  c->warmed_blocks, unread(c), c->fetched_blocks, c->cached_blocks,
-			  c->missed_reads);
+			  "workload '%s': of the pack's %s the containers read %s (%s of it before "
+			  "it had come), the warmer %s before them, nobody %s; what is not in the "
+			  "pack: %s fetched and %s cached, in %" PRIu64 " reads",
+			  d->hot.workload, part[0], part[1], part[2], part[3], part[4], part[5],
+			  part[6], c->missed_reads);
 	say_files(e, &text);
 	bs_timeline_span(&d->tl, BS_SPAN_HOT_USE, d->start_ns, c->fetched_blocks * BS_BLOCK_BYTES,
 			 bs_buf_str(&text));
@@ -494,11 +499,13 @@ static void put_files(struct bs_jsonw *j, const struct outcome *e)
 static void put_use(struct bs_jsonw *j, const struct watched *d)
 {
 	struct bs_use_counts c = d->end.counts;
+	char text[BS_DIGEST_TEXT_LEN];
 
 	if (d->use)
 		bs_use_get(d->use, &c);
 	bs_jsonw_key(j, "use");
 	bs_jsonw_object(j);
+	bs_jsonw_kstr(j, "artifact", bs_digest_text(&d->hot.digest, text)); /* of the pack */
 	bs_jsonw_kbool(j, "over", !d->use);
 	bs_jsonw_kbool(j, "mixed", d->mixed);
 	bs_jsonw_ku64(j, "pack_blocks", c.pack_blocks);

@@ -301,11 +301,16 @@ other_script() {
 		.missed_min_blocks < .pack_blocks / 10' <<<"$use"
 	# the same in words
 	bootseerctl status | tee "$BST_ROOT/status"
-	grep -E "^hot same of sha256:[0-9a-f]{12}  streamed, pack [0-9.]+ MiB, [0-9.]+ MiB came at [0-9.]+ [KMG]iB/s$" \
+	grep -E "^hot same of sha256:[0-9a-f]{12}  streamed, pack [0-9.]+ MiB, [0-9.]+ MiB came at [0-9.]+ [KMG]iB/s, .* of it read, .* warmed before, .* read by nobody; beside it .* fetched and .* cached$" \
 		"$BST_ROOT/status"
-	grep -E "^    of the pack .* were read, .* warmed before, .* read by nobody$" "$BST_ROOT/status"
-	jq -se 'any(.[]; .name == "hot-use" and (.text | test("^same: pack of [0-9]+ blocks: [0-9]+ read")))' \
+	[ "$(grep -c same "$BST_ROOT/status")" = 1 ]
+	jq -se 'any(.[]; .name == "hot-use" and (.text | test("^workload .same.: of the pack.s .* the containers read")))' \
 		"$BST_RUN/timeline/good.jsonl"
+	bootseerctl timeline good | tee "$BST_ROOT/timeline"
+	# each line says what it is
+	run -1 grep -vE '^good |\| [a-z-]+ +[^ ]+.*  [A-Za-z]+ .*[a-z]' "$BST_ROOT/timeline"
+	grep -E '\| hot-pack .* MiB  the hot pack streamed into the cache: workload .same.: [0-9]+ of its segments came' \
+		"$BST_ROOT/timeline"
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |
 		grep -A1 '^on this node, last start$' | grep 'of the pack .* read by nobody'
 
@@ -319,7 +324,11 @@ other_script() {
 	jq -e '.missed_min_blocks > .pack_blocks / 20 and .fetched_blocks > 0 and .missed_reads > 0 and
 		(.files | length) == 10 and any(.files[].path; test("sqlite3|asyncio|unittest|xml")) and
 		([.files[].blocks] | . == (sort | reverse))' <<<"$use"
-	bootseerctl status | grep -E "^ +[0-9.]+ KiB  usr/"
+	# the numbers are those of the pack that was used, whichever is there now
+	echo usr/bin/env >"$BST_ROOT/list"
+	bootseerctl hot build "docker://$REGISTRY/py:latest" same --from "$BST_ROOT/list" --replace --plain-http -q
+	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |
+		grep -E "^on this node, last start, with another pack \\($(jq -r '.artifact[:19]' <<<"$use")\\)$"
 	lazy_no_state
 }
 

@@ -385,6 +385,17 @@ no_trace() {
 		python3 -c 'import decimal, time; time.sleep(1000)' 3>&- 4>&-
 	no_trace
 	hot show "$R" team/json --plain-http --json | jq -e 'any(.files[].path; test("decimal"))'
+	# nothing is run when what comes of it could not be published
+	faultproxy_start p "$REGISTRY"
+	faultproxy_set p '{"method": "POST", "action": "status", "status": 401, "headers": {"WWW-Authenticate": "Basic realm=\"x\""}}'
+	run -1 hot trace "docker://$FAULTPROXY/py:latest" w --plain-http --config "$BST_ROOT/own.conf" -- \
+		touch "$BST_ROOT/run" 3>&- 4>&-
+	echo "$output"
+	[[ $output == *"docker://$FAULTPROXY/py: "*"scope 'repository:py:pull,push'"*"docker login"* ]]
+	[[ $output != *"hot build"* ]]
+	no_trace
+	# and what was begun to find out was taken back
+	[ "$(grep -c '"DELETE /v2/py/blobs/uploads/' "$BST_LOG/registry-main.log")" = 2 ]
 	# a command that fails is no recording
 	run -1 hot trace "$R" other --plain-http --config "$BST_ROOT/own.conf" --window 2s -- \
 		python3 -c 'raise SystemExit(7)' 3>&- 4>&-
@@ -407,12 +418,24 @@ no_trace() {
 	[[ $output == *7* ]]
 	no_trace
 	hot verify "$L" w -q
-	# what cannot be published is kept, and can be published later
+	# nothing is recorded that cannot be published; what then cannot is kept
 	mount --bind "$BST_ROOT/layout" "$BST_ROOT/layout"
 	mount -o remount,bind,ro "$BST_ROOT/layout"
 	run -1 hot trace "$L" ro --config "$BST_ROOT/own.conf" --window 60s -- python3 -c 'print(8)' 3>&- 4>&-
+	[[ $output == *"oci:$BST_ROOT/layout: write there: "*"must be writable here"* ]]
+	[[ $output != *"recording"* ]]
+	no_trace
+	mount -o remount,bind,rw "$BST_ROOT/layout"
+	bootseerctl hot trace "$L" ro --config "$BST_ROOT/own.conf" --window 60s -- \
+		python3 -c 'import time; time.sleep(4)' 3>&- 4>&- >"$BST_ROOT/out" 2>&1 &
+	local tracing=$!
+	bst_wait 20 eval '[ -n "$(find "$TMPDIR" -name "hot-*.rec")" ]'
+	mount -o remount,bind,ro "$BST_ROOT/layout"
+	local status=0
+	wait "$tracing" || status=$?
+	[ "$status" = 1 ]
 	umount "$BST_ROOT/layout"
-	[[ $output == *"must be writable here; the recording is kept: 'bootseerctl hot build $L ro --from "* ]]
+	grep -F "must be writable here; the recording is kept: 'bootseerctl hot build $L ro --from " "$BST_ROOT/out"
 	hot build "$L" ro --from "$TMPDIR"/bootseer-trace-*.profile -q
 	hot verify "$L" ro -q
 	rm "$TMPDIR"/bootseer-trace-*.profile
@@ -422,7 +445,7 @@ no_trace() {
 	local pid=$!
 	bst_wait 20 eval '[ -n "$(find "$TMPDIR" -name "hot-*.rec")" ]'
 	kill -TERM "$pid"
-	local status=0
+	status=0
 	wait "$pid" || status=$?
 	[ "$status" = 1 ]
 	grep interrupted "$BST_ROOT/out"

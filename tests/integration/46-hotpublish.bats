@@ -29,6 +29,34 @@ published_all() {
 	done
 }
 
+# all_published N: workloads that another registry has packs of.
+all_published() {
+	[ "$(grep -c "published at 'docker://$REGISTRY/" "$BST_RUN/bootseerd.log")" = "$1" ]
+}
+
+@test "a registry that takes no upload does not keep others waiting for their packs" {
+	local n bad
+	registry_start main
+	hot_setup 4 "fetch plain_http = $REGISTRY" "hot record_window = 2s" "fetch stall_timeout = 3s"
+	bad=$digest
+	node_tree "$BST_ROOT/tree2" 4 12
+	convert "rootfs:$BST_ROOT/tree2" "docker://$REGISTRY/good:latest" --level 1 --plain-http
+	faultproxy_set p '{"method": "POST", "action": "stall"}'
+	BST_WORKLOAD=train node_attach bad "$bad" "$BST_ROOT/m-bad" "$SOURCE"
+	hot_read bad
+	hot_end bad
+	for n in 1 2; do
+		BST_WORKLOAD=w$n node_attach "g$n" "$digest" "$BST_ROOT/g$n" "docker://$REGISTRY/good"
+		find "$BST_ROOT/g$n" -type f -exec cat {} + >/dev/null
+		node_detach "$BST_ROOT/g$n"
+		node_release "g$n"
+	done
+	# one silence, and not five with pauses
+	bst_wait 12 all_published 2
+	grep "stays on this node" "$BST_RUN/bootseerd.log"
+	faultproxy_set p
+}
+
 @test "two nodes publish their recordings at once: one whole pack" {
 	local n pids=()
 	hot_setup 16

@@ -251,6 +251,26 @@ pages() {
 	faults_check 2
 }
 
+@test "a start that came later waits as long as it may, not as the first one" {
+	faults_setup 8 "fetch start_wait = 6s" "fetch connect_timeout = 1s"
+	faultproxy_stop p
+	node_attach one "${digest:?}" "$BST_ROOT/m-one" "$SOURCE" >"$BST_LOG/one.log" 2>&1 &
+	local one=$!
+	sleep 4
+	node_attach two "$digest" "$BST_ROOT/m-two" "$SOURCE" >"$BST_LOG/two.log" 2>&1 &
+	local two=$!
+	local status=0
+	wait "$one" || status=$?
+	[ "$status" = 1 ]
+	grep start_wait "$BST_LOG/one.log"
+	kill -0 "$two"
+	faultproxy_start p "$REGISTRY"
+	wait "$two"
+	python3 "${faults_readers:?}" check "$BST_ROOT/m-two" "$BST_ROOT/sums" 2
+	node_detach "$BST_ROOT/m-two"
+	node_release two
+}
+
 @test "a demand read never waits behind background completion" {
 	# room for every burst of readers, so that a wait could only be for another lane
 	faults_setup 32 "fetch connections = 64"

@@ -127,7 +127,7 @@ static const struct bs_repo_ops fake_ops = { .scheme = "fake",
 
 static struct model model;
 static struct bs_blob_geometry geometry;
-static char dir[32];
+static char dir[sizeof(MODEL_DIR)];
 static int dirfd_;
 static struct fake fakes[2];
 static char source_names[2][8] = { "one", "two" };
@@ -163,8 +163,7 @@ static inline int set_up_with(uint64_t read_wait_ns, bool ahead)
 	const struct bs_digest d = { { 1 } };
 
 	model_init(&model, &geometry);
-	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
-	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	dirfd_ = model_dir_make(dir);
 	for (int i = 0; i < 2; i++)
 		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, source_names[i] },
 					  .model = &model,
@@ -192,17 +191,12 @@ static inline void wait_quiet(void)
 
 static inline int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "blocks", "state" };
-
 	wait_quiet();
 	bs_loop_free(loop);
 	bs_fill_free(fill);
 	bs_blob_free(blob);
 	bs_origin_unref(origin);
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
-		(void)unlinkat(dirfd_, names[i], 0);
-	bs_close(dirfd_);
-	return rmdir(dir);
+	return model_dir_remove(dir, dirfd_);
 }
 
 /* --- a reader that waits ------------------------------------------------------------------------ */

@@ -8,9 +8,12 @@
 #define BS_TESTS_CACHE_MODEL_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cache/blob.h"
 
@@ -93,6 +96,28 @@ static inline void model_init(struct model *m, struct bs_blob_geometry *ret)
 	}
 	m->bytes = at;
 	*ret = (struct bs_blob_geometry){ &model_ops, m, at, MODEL_UNITS };
+}
+
+/* --- the directory of a blob -------------------------------------------------------------------- */
+
+#define MODEL_DIR "/tmp/bootseer-unit-XXXXXX"
+
+/* Makes one, whose path is put in dir; its descriptor. */
+static inline int model_dir_make(char dir[sizeof(MODEL_DIR)])
+{
+	strcpy(dir, MODEL_DIR);
+	return mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+}
+
+/* Closes and removes it, with what a blob has left there; not 0: something else is there. */
+static inline int model_dir_remove(const char *dir, int fd)
+{
+	static const char *const names[] = { "blob", "present", "blocks", "state" };
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
+		(void)unlinkat(fd, names[i], 0);
+	(void)close(fd);
+	return rmdir(dir);
 }
 
 #endif

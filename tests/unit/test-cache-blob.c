@@ -15,26 +15,20 @@
 
 static struct model model;
 static struct bs_blob_geometry geometry;
-static char dir[] = "/tmp/bootseer-unit-XXXXXX";
+static char dir[sizeof(MODEL_DIR)];
 static int dirfd_;
 static uint8_t unit[BS_UNIT_BYTES_MAX];
 
 static int set_up(void **state)
 {
 	model_init(&model, &geometry);
-	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
-	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	dirfd_ = model_dir_make(dir);
 	return dirfd_ < 0 ? -1 : 0;
 }
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "blocks", "state" };
-
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
-		(void)unlinkat(dirfd_, names[i], 0);
-	(void)bs_close(dirfd_);
-	return rmdir(dir);
+	return model_dir_remove(dir, dirfd_);
 }
 
 static struct bs_blob *open_blob(uint64_t epoch)

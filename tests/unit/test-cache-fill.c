@@ -337,7 +337,7 @@ static void demand_joins_what_is_on_the_wire(void **state)
 
 /* --- a second image with the same units, of which it has every second one ---------------------- */
 
-static char dir2[32];
+static char dir2[sizeof(MODEL_DIR)];
 static struct bs_blob *other;
 
 static bool alias(void *cookie, uint32_t i, struct bs_blob **ret_blob, uint32_t *ret_unit)
@@ -353,8 +353,7 @@ static void equal_units_are_copied_not_fetched(void **state)
 	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
 	int fd;
 
-	strcpy(dir2, "/tmp/bootseer-unit-XXXXXX");
-	fd = mkdtemp(dir2) ? open(dir2, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	fd = model_dir_make(dir2);
 	assert_int_equal(bs_blob_open(fd, &geometry, 1, &other, NULL), 0);
 	for (uint32_t i = 0; i < MODEL_UNITS; i += 2) {
 		model_content(model.units[i].blob_off, unit, model.units[i].blob_len);
@@ -380,11 +379,7 @@ static void equal_units_are_copied_not_fetched(void **state)
 	assert_int_equal(stats().copied_units, MODEL_UNITS / 2 - 1);
 	assert_int_equal(stats().fetched_units, MODEL_UNITS / 2 + 1);
 	other = bs_blob_free(other);
-	assert_int_equal(unlinkat(fd, "blob", 0) | unlinkat(fd, "present", 0) |
-				 unlinkat(fd, "state", 0),
-			 0);
-	bs_close(fd);
-	rmdir(dir2);
+	assert_int_equal(model_dir_remove(dir2, fd), 0);
 	free(unit);
 }
 

@@ -216,7 +216,7 @@ static const struct bs_repo_ops fake_ops = { .scheme = "fake",
 
 static struct model model;
 static struct bs_blob_geometry geometry;
-static char dir[32], name[] = "fake", other_name[] = "other";
+static char dir[sizeof(MODEL_DIR)], name[] = "fake", other_name[] = "other";
 static int dirfd_;
 static struct fake fake, other;
 static struct bs_loop *loop;
@@ -241,8 +241,7 @@ static int set_up(void **state)
 
 	model_init(&model, &geometry);
 	make_segments(&model);
-	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
-	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	dirfd_ = model_dir_make(dir);
 	fake = (struct fake){ .repo = { &fake_ops, 1000, name },
 			      .lie_at = -1,
 			      .stop_at = SIZE_MAX };
@@ -262,8 +261,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	static const char *const names[] = { "blob", "present", "blocks", "state" };
-
 	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE) ||
 	       __atomic_load_n(&other.n_open, __ATOMIC_ACQUIRE))
 		usleep(1000);
@@ -273,10 +270,7 @@ static int tear_down(void **state)
 	bs_blob_free(blob);
 	bs_origin_unref(frames);
 	bs_origin_unref(pack);
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
-		(void)unlinkat(dirfd_, names[i], 0);
-	bs_close(dirfd_);
-	return rmdir(dir);
+	return model_dir_remove(dir, dirfd_);
 }
 
 static uint64_t wait_ns;
@@ -825,6 +819,97 @@ static void a_lie_ends_the_stream_and_no_reader_sees_it(void **state)
 		read_and_check(at(i, 0), 2 * MODEL_BLOCK);
 }
 
+/* --- several streams of one blob ------------------------------------------------------------------ */
+
+#define STREAMS 12u
+
+static unsigned int n_done; /* atomic, as what follows */
+static unsigned int n_failed;
+static uint64_t done_bytes, done_segments, done_local;
+
+static void op_done_one(void *cookie, const struct bs_stream_result *r)
+{
+	n_failed += r->error != 0;
+	__atomic_add_fetch(&done_bytes, r->bytes, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&done_segments, r->segments, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&done_local, r->local_segments, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&n_done, 1, __ATOMIC_RELEASE);
+}
+
+static const struct bs_stream_ops one_of_many = {
+	.segment = op_segment,
+	.decode = op_decode,
+	.landed = op_landed,
+	.done = op_done_one,
+};
+
+static void start_streams(unsigned int n, struct bs_origin *from)
+{
+	const struct bs_stream_options o = { .blob = blob,
+					     .origin = from,
+					     .n_segments = SEGMENTS,
+					     .parallel_max = 8,
+					     .ops = &one_of_many };
+
+	for (unsigned int i = 0; i < n; i++)
+		assert_int_equal(bs_fill_stream(fill, &o), 0);
+}
+
+static void forget_done(void)
+{
+	n_done = n_failed = 0;
+	done_bytes = done_segments = done_local = 0;
+}
+
+static void wait_done(unsigned int n)
+{
+	for (int i = 0; i < 20000 && __atomic_load_n(&n_done, __ATOMIC_ACQUIRE) < n; i++)
+		usleep(1000);
+	assert_int_equal(n_done, n);
+}
+
+static void streams_of_the_same_bring_it_once(void **state)
+{
+	forget_done();
+	start_streams(STREAMS, pack);
+	wait_done(STREAMS);
+	assert_int_equal(n_failed, 0);
+	assert_int_equal(fake.asked_bytes, stream_bytes);
+	assert_int_equal(done_bytes, stream_bytes);
+	assert_int_equal(done_segments, SEGMENTS);
+	assert_int_equal(done_local, (STREAMS - 1) * SEGMENTS);
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		assert_int_equal(landed[i], STREAMS);
+}
+
+/* What another was to bring, and does not. */
+static void a_stream_goes_on_without_one_that_hangs_or_fails(void **state)
+{
+	struct bs_repo *repos[1] = { &other.repo };
+	struct bs_origin *elsewhere = bs_origin_new(bs_origin_data(pack));
+
+	bs_origin_add(elsewhere, repos, 1);
+	for (int fails = 0; fails < 2; fails++) {
+		forget_done();
+		other.asked_bytes = 0;
+		__atomic_store_n(&fake.hold, !fails, __ATOMIC_RELEASE);
+		fake.failure = -ENOENT;
+		fake.n_fail = fails ? 1000000 : 0;
+		start_streams(1, pack);
+		start_streams(1, elsewhere);
+		wait_done(fails ? 2 : 1);
+		assert_int_equal(other.asked_bytes, stream_bytes);
+		__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+		wait_done(2);
+		assert_int_equal(n_landed() % SEGMENTS, 0);
+		bs_blob_free(blob);
+		(void)unlinkat(dirfd_, "blocks", 0);
+		(void)unlinkat(dirfd_, "present", 0);
+		assert_int_equal(bs_blob_open(dirfd_, &geometry, 2 + fails, &blob, NULL), 0);
+	}
+	(void)bs_origin_unref(elsewhere);
+}
+
 struct hammer {
 	uint32_t seed;
 	pthread_t thread;
@@ -894,6 +979,8 @@ int main(void)
 		STREAM_TEST(ranges_that_drip_hold_up_nobody),
 		STREAM_TEST(a_stream_that_is_gone_or_cut_off_ends_soon),
 		STREAM_TEST(a_lie_ends_the_stream_and_no_reader_sees_it),
+		STREAM_TEST(streams_of_the_same_bring_it_once),
+		STREAM_TEST(a_stream_goes_on_without_one_that_hangs_or_fails),
 		STREAM_TEST(many_readers_and_two_streams),
 	};
 

@@ -330,6 +330,14 @@ static void a_whole_pack_is_proven_as_it_comes(void **state)
 	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
 	assert_non_null(strstr(err.msg, "other bytes than the image"));
 	bytes[len - 1] ^= 1;
+	/* a head that reads well, and is another than its manifest names */
+	bs_digest_of(bytes, hot.head_len, &hot.head);
+	hot.head_proven = true;
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), 0);
+	hot.head.b[0] ^= 1;
+	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "not the one that its manifest names"));
+	hot.head_proven = false;
 	hot.head_len -= 8; /* heads that lie */
 	assert_int_equal(check(bytes, len, &hot, 4096, &err), -EBADMSG);
 	hot.head_len += 12;

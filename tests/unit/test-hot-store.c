@@ -52,17 +52,19 @@ static void what_was_published_is_found(void **state)
 {
 	struct bs_hot h, found;
 
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), -ENOENT);
 	assert_int_equal(publish("head and segments", false, &h), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &h.digest));
 	assert_true(bs_digest_eq(&found.pack.digest, &h.pack.digest));
 	assert_int_equal(found.pack.size, strlen("head and segments"));
 	assert_int_equal(found.profile.size, 7);
 	assert_int_equal(found.head_len, 3);
+	assert_true(bs_hot_is_head(&found, "hea"));
+	assert_false(bs_hot_is_head(&found, "heb"));
 	assert_string_equal(found.workload, "train");
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", &found, NULL), -ENOENT);
-	assert_int_equal(bs_hot_find(repo, &h.digest, "train", &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "serve", 0, &found, NULL), -ENOENT);
+	assert_int_equal(bs_hot_find(repo, &h.digest, "train", 0, &found, NULL), -ENOENT);
 }
 
 static void the_first_stays_unless_it_is_replaced(void **state)
@@ -71,10 +73,10 @@ static void the_first_stays_unless_it_is_replaced(void **state)
 
 	assert_int_equal(publish("first pack", false, &first), 0);
 	assert_int_equal(publish("second pack", false, &second), -EEXIST);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &first.digest));
 	assert_int_equal(publish("second pack", true, &second), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &second.digest));
 }
 
@@ -96,7 +98,7 @@ static void only_the_pack_that_is_meant_is_replaced(void **state)
 	assert_int_equal(publish_over("second pack", &first.pack.digest, &second), 0);
 	/* who still thinks of the first one comes too late */
 	assert_int_equal(publish_over("third pack", &first.pack.digest, &third), -EEXIST);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &second.digest));
 }
 
@@ -106,7 +108,7 @@ static void where_there_is_none_it_is_published(void **state)
 	struct bs_hot h, found;
 
 	assert_int_equal(publish_over("a pack", &old, &h), 0);
-	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", &found, NULL), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &h.digest));
 }
 
@@ -122,8 +124,8 @@ static void the_pack_refers_to_its_image(void **state)
 }
 
 /* Gives answers that are none, as one that is cut off on its way is. */
-static int cut_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
-			struct bs_error *err)
+static int cut_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			struct bs_manifest *ret, struct bs_error *err)
 {
 	return bs_fail(err, -EBADMSG, "cut off");
 }
@@ -144,7 +146,8 @@ static void what_is_cut_off_is_no_verdict(void **state)
 	struct bs_hot found;
 	char *head;
 
-	assert_int_equal(bs_hot_find(&cut, &hot.image.digest, "train", &found, NULL), -EREMOTEIO);
+	assert_int_equal(bs_hot_find(&cut, &hot.image.digest, "train", 0, &found, NULL),
+			 -EREMOTEIO);
 	assert_int_equal(bs_hot_read_head(&cut, &hot, &head, NULL), -EREMOTEIO);
 }
 
@@ -182,6 +185,23 @@ static void wrong_manifests_are_refused(void **state)
 	parse("\"3\"", "\"10\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
 	parse("\"3\"", "\"-1\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
 	parse("\"3\"", "\"x\"", -EBADMSG, BS_ANNOTATION_HOT_HEAD);
+	hot.head_proven = true;
+	parse("head.digest\":\"sha256:0", "head.digest\":\"sha256:x", -EBADMSG,
+	      BS_ANNOTATION_HOT_HEAD_DIGEST);
+}
+
+/* Packs that were made before heads were proven. */
+static void a_head_that_no_manifest_names_is_taken_as_it_comes(void **state)
+{
+	struct bs_manifest m = { .media_type = strdup(BS_MEDIA_OCI_MANIFEST) };
+	struct bs_hot h = hot, found;
+
+	h.profile.size = h.pack.size = 10;
+	assert_int_equal(bs_hot_write(&h, &m.bytes, &m.len, NULL), 0);
+	assert_null(strstr(m.bytes, BS_ANNOTATION_HOT_HEAD_DIGEST));
+	assert_int_equal(bs_hot_parse(&m, &found, NULL), 0);
+	assert_true(bs_hot_is_head(&found, "abc"));
+	bs_manifest_done(&m);
 }
 
 static void tags_tell_images_and_workloads_apart(void **state)
@@ -208,6 +228,7 @@ int main(void)
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(what_is_cut_off_is_no_verdict),
 		STORE_TEST(wrong_manifests_are_refused),
+		STORE_TEST(a_head_that_no_manifest_names_is_taken_as_it_comes),
 		UNIT_TEST(tags_tell_images_and_workloads_apart),
 	};
 

@@ -377,6 +377,108 @@ static void an_answer_cut_off_is_no_wrong_one(void **state)
 	end(&f);
 }
 
+/* --- manifests that nobody has to have --------------------------------------------------------- */
+
+static const char *says_nothing_of_tags(struct fake *f, const char *head)
+{
+	return strstr(head, "/manifests/") ? NULL : one_byte(f, head);
+}
+
+/* The token server says nothing; the registry wants a token for all but c/d. */
+static const char *gives_no_tokens(struct fake *f, const char *head)
+{
+	char challenge[200];
+
+	if (is(head, "GET /token"))
+		return NULL;
+	if (strstr(head, "/c/d/"))
+		return one_byte(f, head);
+	(void)snprintf(challenge, sizeof(challenge),
+		       "WWW-Authenticate: Bearer realm=\"http://%s/token\"\r\n", f->host);
+	return status(f, 401, challenge);
+}
+
+static const char *is_busy_for_long(struct fake *f, const char *head)
+{
+	return strstr(head, "/manifests/") ? status(f, 503, "Retry-After: 1\r\n")
+					   : one_byte(f, head);
+}
+
+static int look_for(struct fake *f, uint64_t ns, uint64_t *ret_took_ns)
+{
+	const uint64_t began = bs_clock_ns();
+	const struct bs_look look = { .lane = BS_LANE_HOT, .deadline_ns = began + ns };
+	bs_auto(repo) struct bs_repo *r = open_repo(f, "a/b");
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_manifest m = { 0 };
+	int rc = bs_repo_look_manifest(r, "tag", &look, &m, &err);
+
+	*ret_took_ns = bs_clock_ns() - began;
+	if (rc == -ETIMEDOUT && get(&f->n) > 0)
+		assert_non_null(strstr(bs_error_text(&err), "manifest tag"));
+	return rc;
+}
+
+static void a_look_lasts_no_longer_than_it_may(void **state)
+{
+	static const struct {
+		const char *(*answer)(struct fake *f, const char *head);
+		int result;
+	} cases[] = {
+		{ says_nothing_of_tags, -ETIMEDOUT },
+		{ gives_no_tokens, -ETIMEDOUT },
+		{ is_busy_for_long, -EAGAIN },
+	};
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
+		struct fake f;
+		uint64_t took_ns;
+
+		begin(&f, cases[i].answer);
+		assert_int_equal(look_for(&f, 200 * BS_NS_PER_MS, &took_ns), cases[i].result);
+		assert_true(took_ns < STALL_NS);
+		if (cases[i].result == -ETIMEDOUT)
+			assert_true(took_ns >= 200 * BS_NS_PER_MS);
+		/* whose time is over before it has begun is not left behind, either */
+		assert_true(look_for(&f, 0, &took_ns) < 0);
+		assert_int_equal(read_of(&f, "c/d"), 0);
+		end(&f);
+	}
+}
+
+static void *looks(void *cookie)
+{
+	uint64_t took_ns;
+
+	assert_int_equal(look_for(cookie, STALL_NS / 2, &took_ns), -ETIMEDOUT);
+	return NULL;
+}
+
+static void a_read_waits_for_no_look(void **state)
+{
+	struct bs_loop_stats stats;
+	pthread_t threads[12]; /* more than connections to a host */
+	struct fake f;
+
+	begin(&f, says_nothing_of_tags);
+	for (size_t i = 0; i < BS_ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, looks, &f), 0);
+	do {
+		(void)usleep(1000);
+		bs_loop_stats(f.loop, &stats);
+	} while (stats.queued[BS_LANE_HOT] + stats.running[BS_LANE_HOT] < BS_ARRAY_LEN(threads));
+	assert_int_equal(read_of(&f, "a/b"), 0);
+	bs_loop_stats(f.loop, &stats);
+	assert_int_equal(stats.demand_waited, 0);
+	assert_int_equal(stats.queued[BS_LANE_HOT] + stats.running[BS_LANE_HOT],
+			 BS_ARRAY_LEN(threads));
+	for (size_t i = 0; i < BS_ARRAY_LEN(threads); i++)
+		(void)pthread_join(threads[i], NULL);
+	bs_loop_stats(f.loop, &stats);
+	assert_int_equal(stats.queued[BS_LANE_HOT] + stats.running[BS_LANE_HOT], 0);
+	end(&f);
+}
+
 /* --- uploads that get no answer --------------------------------------------------------------- */
 
 static const char *takes_no_upload(struct fake *f, const char *head)
@@ -392,6 +494,22 @@ static void an_upload_that_cannot_begin_fails_as_anything_silent(void **state)
 	begin(&f, takes_no_upload);
 	assert_int_equal(push(&f, "a/b"), -ETIMEDOUT);
 	assert_true(bs_clock_ns() - began < 30 * BS_NS_PER_S);
+	end(&f);
+}
+
+static void who_has_else_to_do_asks_a_silent_server_once(void **state)
+{
+	struct bs_repo *r;
+	struct bs_digest d;
+	struct fake f;
+
+	begin(&f, takes_no_upload);
+	r = open_repo(&f, "a/b");
+	bs_registry_of(r)->impatient = true;
+	bs_digest_of("xyz", 3, &d);
+	assert_int_equal(bs_repo_put_blob_mem(r, &d, "xyz", 3, NULL), -ETIMEDOUT);
+	assert_int_equal(get(&f.n), 2); /* HEAD, POST */
+	(void)bs_repo_unref(r);
 	end(&f);
 }
 
@@ -445,7 +563,10 @@ int main(void)
 		UNIT_TEST(where_tokens_are_had_is_a_guess_for_other_repositories),
 		UNIT_TEST(an_ignored_range_is_remembered_of_its_blob_alone),
 		UNIT_TEST(an_answer_cut_off_is_no_wrong_one),
+		UNIT_TEST(a_look_lasts_no_longer_than_it_may),
+		UNIT_TEST(a_read_waits_for_no_look),
 		UNIT_TEST(an_upload_that_cannot_begin_fails_as_anything_silent),
+		UNIT_TEST(who_has_else_to_do_asks_a_silent_server_once),
 		UNIT_TEST(after_an_unanswered_upload_the_blob_is_looked_for),
 	};
 
