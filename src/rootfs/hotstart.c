@@ -15,7 +15,6 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/human.h"
-#include "base/jsonw.h"
 #include "base/str.h"
 #include "cache/blob.h"
 #include "cache/fill.h"
@@ -29,6 +28,8 @@
 
 #define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look, and for each answer */
 #define LOOKS_MAX 2u		     /* at one host, of the connections that readers need */
+#define LARGE_HEAD (2u << 20)	     /* bytes: of a pack of 1 GiB at the worst */
+#define LARGE_HEADS_MAX 2u	     /* at once */
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
 
@@ -597,6 +598,24 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	return 0;
 }
 
+/* The same; of heads that take much memory few are read at once. */
+static int read_pack_in_turn(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+			     const struct bs_hotstart_plan *p, struct bs_cached **ret_image,
+			     struct bs_pack **ret, struct bs_error *err)
+{
+	struct bs_hotlook_turn turn;
+	int r;
+
+	if (p->hot.head_len <= LARGE_HEAD)
+		return read_pack(hs, rq, p, ret_image, ret, err);
+	if (!bs_hotlook_begin(&hs->looks, &turn, "large heads", LARGE_HEADS_MAX,
+			      rq->since_ns + rq->wait_ns))
+		return bs_fail(err, -ETIMEDOUT, "hot pack: its head is large, and others are read");
+	r = read_pack(hs, rq, p, ret_image, ret, err);
+	bs_hotlook_end(&hs->looks, &turn);
+	return r;
+}
+
 static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
 {
@@ -605,7 +624,7 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	struct bs_cached *image;
 	uint64_t copied = 0;
 	uint8_t *landed;
-	int r = read_pack(hs, rq, p, &image, &pack, err);
+	int r = read_pack_in_turn(hs, rq, p, &image, &pack, err);
 
 	if (r == 0 && p->donor)
 		r = bs_hotdonor_open(p->donor, image, &pack, &donor, err);
@@ -705,60 +724,7 @@ bool bs_hotstart_drop_untold(struct bs_hotstart *hs)
 	return some;
 }
 
-/* --- status and life ------------------------------------------------------------------------------ */
-
-static void put_streamed(struct bs_hotstart *hs, struct bs_jsonw *w, const struct streamed *s)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-
-	bs_jsonw_object(w);
-	bs_jsonw_kstr(w, "image", bs_digest_text(&s->hot.image.digest, text));
-	bs_jsonw_kstr(w, "workload", s->hot.workload);
-	bs_jsonw_kstr(w, "state",
-		      s->running		    ? "streaming"
-		      : s->result.error == -EBADMSG ? "refused"
-		      : s->result.error		    ? "broken"
-						    : "streamed");
-	if (s->donor) {
-		bs_jsonw_kstr(w, "pack_of",
-			      bs_digest_text(&bs_hotdonor_image(s->donor)->digest, text));
-		bs_jsonw_ku64(w, "copied_blocks", s->copied);
-	}
-	bs_jsonw_ku64(w, "pack_bytes", s->hot.pack.size);
-	bs_jsonw_ku64(w, "bytes", s->result.bytes);
-	bs_jsonw_ku64(w, "segments", s->result.segments);
-	bs_jsonw_ku64(w, "local_segments", s->result.local_segments);
-	bs_jsonw_ku64(w, "parallel", s->result.parallel);
-	bs_jsonw_ku64(w, "duration_ns", s->result.end_ns - s->result.start_ns);
-	bs_hotwatch_put(hs->watch, w, &s->hot.image.digest, s->hot.workload);
-	bs_jsonw_end(w);
-}
-
-static void put_recorded(struct bs_jsonw *w, const struct recorded *r)
-{
-	char text[BS_DIGEST_TEXT_LEN];
-
-	bs_jsonw_object(w);
-	bs_jsonw_kstr(w, "image", bs_digest_text(&r->pub.image->digest, text));
-	bs_jsonw_kstr(w, "workload", r->workload);
-	bs_jsonw_kstr(w, "state", r->built || !r->recording ? "recorded" : "recording");
-	if (r->pack[0])
-		bs_jsonw_kstr(w, "pack", r->pack);
-	bs_jsonw_end(w);
-}
-
-void bs_hotstart_status(struct bs_hotstart *hs, struct bs_jsonw *w)
-{
-	bs_jsonw_array(w);
-	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->streamed)
-		put_streamed(hs, w, bs_list_entry(it, struct streamed, all));
-	bs_list_for_each(it, &hs->recorded)
-		put_recorded(w, bs_list_entry(it, struct recorded, all));
-	(void)pthread_mutex_unlock(&hs->lock);
-	bs_hotwatch_put_kept(hs->watch, w);
-	bs_jsonw_end(w);
-}
+/* --- life ---------------------------------------------------------------------------------------- */
 
 int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **ret,
 		    struct bs_error *err)

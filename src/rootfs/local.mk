@@ -11,6 +11,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \
+	%D%/hotstatus.c \
 	%D%/hottell.c \
 	%D%/hotwatch.c %D%/hotwatch.h \
 	%D%/entry.c %D%/entry.h \

@@ -115,7 +115,7 @@ pack_file() {
 		printf 'wrong' | dd of="$file" bs=1 seek="$at" conv=notrunc status=none
 		run_hot "wrong-$at"
 		[ "$(node_status .served.cache.failed_reads)" = 0 ]
-		bst_wait 10 grep -E 'hot pack.*(wrong bytes|segment|extent|another image)' "$BST_RUN/bootseerd.log"
+		bst_wait 10 grep -E 'hot pack.*(wrong bytes|segment|extent|another image|not the one that its manifest names)' "$BST_RUN/bootseerd.log"
 		! streamed
 		another_node
 		rm -f "$BST_RUN/bootseerd.log"
@@ -308,7 +308,7 @@ other_script() {
 		"$BST_RUN/timeline/good.jsonl"
 	bootseerctl timeline good | tee "$BST_ROOT/timeline"
 	# each line says what it is
-	run -1 grep -vE '^good |\| [a-z-]+ +[^ ]+.*  [A-Za-z]+ .*[a-z]' "$BST_ROOT/timeline"
+	run -1 grep -vE '^good |\| [a-z-]+ .*  [A-Za-z][A-Za-z.'\'' ]+ [a-z]' "$BST_ROOT/timeline"
 	grep -E '\| hot-pack .* MiB  the hot pack streamed into the cache: workload .same.: [0-9]+ of its segments came' \
 		"$BST_ROOT/timeline"
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --files 1 |

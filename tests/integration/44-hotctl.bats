@@ -309,6 +309,11 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	grep -q 'profile: it is of another image' "$BST_ROOT/err"
 	lie ".layers[1] = $(jq -c '.layers[1]' "$BST_ROOT/m.other")"
 	run -1 hot verify "$L" w -q
+	[[ $output == *"hot pack: its head is not the one that its manifest names"* ]]
+	# by a manifest of before heads were named
+	lie ".layers[1] = $(jq -c '.layers[1]' "$BST_ROOT/m.other") |
+		del(.annotations[\"dev.bootseer.hot.head.digest\"])"
+	run -1 hot verify "$L" w -q
 	[[ $output == *"hot pack: it is of another image"* ]]
 	# a name that is none, with an escape sequence
 	lie '.annotations["dev.bootseer.workload"] = "\u001b[2Jx"'
