@@ -60,7 +60,8 @@ for c in $(commands bootseerctl | grep -vxE 'image|hot') $(commands bootseerctl 
 done
 
 # the names of spans, each with its meaning
-sed -n 's/^\t\[BS_[A-Z_]*\] = { "\(.*\)", "\(.*\)" },$/.It Li \1\n\2/p' "$src/src/obs/timeline.c" >"$tmp/spans"
+tr '\n\t' '  ' <"$src/src/obs/timeline.c" | grep -oE '\[BS_[A-Z_]+\] = +\{ "[^"]*", +"[^"]*" \}' |
+	sed 's/^[^"]*"\([^"]*\)", *"\([^"]*\)" }$/.It Li \1\n\2/' >"$tmp/spans"
 [ "$(wc -l <"$tmp/spans")" -gt 20 ] || complain "src/obs/timeline.c: its table is not understood here"
 sed -n '/^Spans and marks are:/,/^\.El/p' "$man/bootseerctl.1" | sed '1,2d;$d' >"$tmp/shown"
 diff -u "$tmp/spans" "$tmp/shown" || complain "bootseerctl.1: other spans than in src/obs/timeline.c"
