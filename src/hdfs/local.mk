@@ -1,0 +1,20 @@
+noinst_LIBRARIES += src/hdfs/libhdfs.a
+src_hdfs_libhdfs_a_SOURCES = \
+	%D%/blocks.c %D%/blocks.h \
+	%D%/datanode.c %D%/datanode.h \
+	%D%/ev.c %D%/ev.h \
+	%D%/exception.c \
+	%D%/file.c %D%/file.h \
+	%D%/namenode.c %D%/namenode.h %D%/nnpriv.h \
+	%D%/nnchange.c \
+	%D%/nnlook.c \
+	%D%/open.c \
+	%D%/path.c %D%/path.h \
+	%D%/place.c %D%/place.h \
+	%D%/read.c %D%/read.h %D%/readpriv.h \
+	%D%/reply.c %D%/reply.h \
+	%D%/site.c %D%/site.h \
+	%D%/token.c %D%/token.h \
+	%D%/wire.c %D%/wire.h \
+	%D%/xfer.c %D%/xfer.h
+HDFS_LIBS = src/hdfs/libhdfs.a $(NET_LIBS) $(EXPAT_LIBS) $(ZLIB_LIBS)

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * hdfstool: drives src/hdfs for the integration tests.
+ *
+ * usage: hdfstool [OPTION...] VERB URL [ARG...]
+ *   resolve URL             name, path and endpoints
+ *   stat URL                type mode owner group length replication mtime_ms
+ *   ls URL                  names, each with a NUL behind
+ *   read URL [OFF LEN]      bytes to stdout; many: OFF LEN OFF LEN…
+ *   fetch URL OFF LEN       reads, throws away, tells MB/s
+ *   slow URL LEN MS         reads in pieces of LEN with pauses of MS between
+ *   mkdirs URL MODE | rename URL PATH [overwrite] | delete URL [recursive]
+ *   chmod URL MODE | chown URL OWNER GROUP | times URL MTIME ATIME | setrep URL N
+ *   truncate URL LEN | concat URL PATH... | summary URL | space URL | defaults URL
+ *   setxattr URL NAME VALUE | getxattr URL NAME | lsxattr URL | rmxattr URL NAME
+ *   token URL RENEWER | renew URL TOKEN | tokenfile URL RENEWER SERVICE (a file to stdout)
+ * Options: --conf DIR --user NAME --token-file FILE --ca FILE --kerberos --http (never
+ * the DataNodes' protocol) --deadline SECONDS --stats. Errors: "ERRNO: text", status 1.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/str.h"
+#include "hdfs/file.h"
+#include "hdfs/namenode.h"
+#include "hdfs/place.h"
+#include "hdfs/read.h"
+#include "hdfs/site.h"
+#include "hdfs/token.h"
+#include "net/http.h"
+#include "net/loop.h"
+
+struct tool {
+	struct bs_loop *loop;
+	struct bs_nn *nn;
+	struct bs_reader *reader;
+	struct bs_hdfs_place place;
+	const char *path;
+	uint64_t deadline_ns;
+	char **args; /* behind the URL, NULL at the end */
+	int n_args;
+};
+
+static uint64_t number(const struct tool *t, int i, uint64_t otherwise)
+{
+	uint64_t n = otherwise;
+
+	if (i < t->n_args && bs_parse_u64(t->args[i], &n) < 0) {
+		(void)fprintf(stderr, "'%s' is no number\n", t->args[i]);
+		exit(2);
+	}
+	return n;
+}
+
+static uint32_t octal(const char *text)
+{
+	uint32_t mode = 0;
+
+	for (; *text; text++)
+		mode = mode << 3 | (uint32_t)(*text - '0');
+	return mode;
+}
+
+static const char *arg(const struct tool *t, int i)
+{
+	if (i >= t->n_args) {
+		(void)fprintf(stderr, "an argument is missing\n");
+		exit(2);
+	}
+	return t->args[i];
+}
+
+static int do_resolve(struct tool *t, struct bs_error *err)
+{
+	(void)printf("%s %s", t->place.name, t->place.path);
+	for (size_t i = 0; i < t->place.endpoints.n; i++)
+		(void)printf(" %s", t->place.endpoints.v[i]);
+	(void)printf("\n");
+	return 0;
+}
+
+static int do_stat(struct tool *t, struct bs_error *err)
+{
+	static const char *const types[] = { "file", "directory", "symlink" };
+	struct bs_hdfs_status s;
+	int r = bs_nn_status(t->nn, t->path, &s, err);
+
+	if (r < 0)
+		return r;
+	(void)printf("%s %o %s %s %" PRIu64 " %u %" PRIu64 "\n", types[s.type], s.mode, s.owner,
+		     s.group, s.len, s.replication, s.mtime_ms);
+	bs_hdfs_status_done(&s);
+	return 0;
+}
+
+static int do_ls(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_list l = { 0 };
+	int r = bs_nn_list(t->nn, t->path, &l, err);
+
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		(void)printf("%s%c", l.v[i].name, '\0');
+	bs_hdfs_list_done(&l);
+	return r;
+}
+
+static int open_file(struct tool *t, struct bs_file **ret, struct bs_error *err)
+{
+	struct bs_file_options o = { .nn = t->nn,
+				     .reader = t->reader,
+				     .deadline_ns = t->deadline_ns };
+
+	return bs_file_open(&o, t->path, ret, err);
+}
+
+static int do_read(struct tool *t, struct bs_error *err)
+{
+	bs_auto(file) struct bs_file *f = NULL;
+	int r = open_file(t, &f, err), i = 0;
+
+	if (r < 0)
+		return r;
+	do {
+		uint64_t off = number(t, i, 0);
+		uint64_t len = number(t, i + 1, bs_file_status(f)->len);
+		bs_autofree char *buf = malloc(len ? len : 1);
+		ssize_t n = buf ? bs_file_pread(f, buf, len, off, err) : -ENOMEM;
+
+		if (n < 0)
+			return (int)n;
+		r = bs_write_full(STDOUT_FILENO, buf, (size_t)n);
+		if (r < 0)
+			return bs_fail_errno(err, r, "stdout");
+		i += 2;
+	} while (i < t->n_args);
+	return 0;
+}
+
+static int do_fetch(struct tool *t, struct bs_error *err)
+{
+	bs_auto(file) struct bs_file *f = NULL;
+	uint64_t begin = bs_clock_ns(), off = number(t, 0, 0), ns;
+	bs_autofree char *buf = NULL;
+	ssize_t n;
+	int r = open_file(t, &f, err);
+
+	if (r < 0)
+		return r;
+	buf = malloc(number(t, 1, bs_file_status(f)->len));
+	n = buf ? bs_file_pread(f, buf, number(t, 1, bs_file_status(f)->len), off, err) : -ENOMEM;
+	if (n < 0)
+		return (int)n;
+	ns = bs_clock_ns() - begin;
+	(void)printf("%zd bytes %.3f s %.1f MB/s\n", n, (double)ns / 1e9,
+		     (double)n * 1e3 / (double)ns);
+	return 0;
+}
+
+/* Tells the longest time that one piece took, on stderr. */
+static int do_slow(struct tool *t, struct bs_error *err)
+{
+	bs_auto(file) struct bs_file *f = NULL;
+	size_t len = (size_t)number(t, 0, 1u << 20);
+	struct timespec pause = { .tv_nsec = (long)(number(t, 1, 10) * BS_NS_PER_MS) };
+	bs_autofree char *buf = malloc(len);
+	uint64_t worst = 0;
+	int r = open_file(t, &f, err);
+
+	if (r < 0)
+		return r;
+	for (uint64_t off = 0; off < bs_file_status(f)->len; off += len) {
+		uint64_t begin = bs_clock_ns(), ns;
+		ssize_t n = bs_file_pread(f, buf, len, off, err);
+
+		if (n < 0)
+			return (int)n;
+		ns = bs_clock_ns() - begin;
+		worst = BS_MAX(worst, ns);
+		r = bs_write_full(STDOUT_FILENO, buf, (size_t)n);
+		if (r < 0)
+			return bs_fail_errno(err, r, "stdout");
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	(void)fprintf(stderr, "worst %" PRIu64 " ms\n", worst / BS_NS_PER_MS);
+	return 0;
+}
+
+static int do_mkdirs(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_mkdirs(t->nn, t->path, octal(arg(t, 0)), err);
+}
+
+static int do_rename(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_rename(t->nn, t->path, arg(t, 0), t->n_args > 1, err);
+}
+
+static int do_delete(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_delete(t->nn, t->path, t->n_args > 0, err);
+}
+
+static int do_chmod(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_set_mode(t->nn, t->path, octal(arg(t, 0)), err);
+}
+
+static int do_chown(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_set_owner(t->nn, t->path, arg(t, 0), arg(t, 1), err);
+}
+
+static int do_times(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_set_times(t->nn, t->path, number(t, 0, UINT64_MAX), number(t, 1, UINT64_MAX),
+			       err);
+}
+
+static int do_setrep(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_set_replication(t->nn, t->path, (uint32_t)number(t, 0, 1), err);
+}
+
+static int do_truncate(struct tool *t, struct bs_error *err)
+{
+	int r = bs_nn_truncate(t->nn, t->path, number(t, 0, 0), err);
+
+	if (r >= 0)
+		(void)printf("%s\n", r ? "done" : "recovering");
+	return BS_MIN(r, 0);
+}
+
+static int do_concat(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_concat(t->nn, t->path, (const char *const *)t->args, (size_t)t->n_args, err);
+}
+
+static int do_summary(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_summary s;
+	int r = bs_nn_summary(t->nn, t->path, &s, err);
+
+	if (r == 0)
+		(void)printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 "\n", s.len,
+			     s.files, s.directories, s.consumed, s.quota);
+	return r;
+}
+
+static int do_space(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_space s;
+	int r = bs_nn_space(t->nn, &s, err);
+
+	if (r == 0)
+		(void)printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", s.capacity, s.used,
+			     s.remaining);
+	return r;
+}
+
+static int do_defaults(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_defaults d;
+	int r = bs_nn_defaults(t->nn, &d, err);
+
+	if (r == 0)
+		(void)printf("%" PRIu64 " %u %u %d\n", d.block_size, d.replication, d.chunk,
+			     d.encrypted_transfer);
+	return r;
+}
+
+static int do_setxattr(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_set_xattr(t->nn, t->path, arg(t, 0), arg(t, 1), strlen(arg(t, 1)), false,
+			       false, err);
+}
+
+static int do_getxattr(struct tool *t, struct bs_error *err)
+{
+	bs_autofree void *value = NULL;
+	size_t len;
+	int r = bs_nn_get_xattr(t->nn, t->path, arg(t, 0), &value, &len, err);
+
+	return r < 0 ? r : bs_write_full(STDOUT_FILENO, value, len);
+}
+
+static int do_lsxattr(struct tool *t, struct bs_error *err)
+{
+	bs_autofree char *names = NULL;
+	size_t len;
+	int r = bs_nn_list_xattrs(t->nn, t->path, &names, &len, err);
+
+	return r < 0 ? r : bs_write_full(STDOUT_FILENO, names, len);
+}
+
+static int do_rmxattr(struct tool *t, struct bs_error *err)
+{
+	return bs_nn_remove_xattr(t->nn, t->path, arg(t, 0), err);
+}
+
+static int do_token(struct tool *t, struct bs_error *err)
+{
+	bs_autofree char *token = NULL;
+	int r = bs_nn_get_token(t->nn, arg(t, 0), &token, err);
+
+	if (r == 0)
+		(void)printf("%s\n", token ? token : "none");
+	return r;
+}
+
+static int do_renew(struct tool *t, struct bs_error *err)
+{
+	uint64_t ms;
+	int r = bs_nn_renew_token(t->nn, arg(t, 0), &ms, err);
+
+	if (r == 0)
+		(void)printf("%" PRIu64 "\n", ms);
+	return r;
+}
+
+static void put_part(struct bs_buf *b, struct bs_span s)
+{
+	bs_wire_put_vint(b, (int64_t)s.len);
+	(void)bs_buf_add(b, s.p, s.len);
+}
+
+static int do_tokenfile(struct tool *t, struct bs_error *err)
+{
+	bs_autofree char *text = NULL;
+	bs_autobuf b = BS_BUF_INIT(BS_TOKEN_FILE_MAX);
+	struct bs_token token;
+	const char *service = arg(t, 1);
+	int r = bs_nn_get_token(t->nn, arg(t, 0), &text, err);
+
+	if (r < 0 || !text)
+		return r < 0 ? r : -ENODATA;
+	r = bs_token_decode(text, &token);
+	if (r < 0)
+		return r;
+	(void)bs_buf_add(&b, "HDTS\0", 5);
+	bs_wire_put_vint(&b, 1);
+	put_part(&b, (struct bs_span){ (const uint8_t *)service, strlen(service) });
+	put_part(&b, token.identifier);
+	put_part(&b, token.password);
+	put_part(&b, token.kind);
+	put_part(&b, (struct bs_span){ (const uint8_t *)service, strlen(service) });
+	bs_wire_put_vint(&b, 0);
+	bs_token_done(&token);
+	return b.error ? b.error : bs_write_full(STDOUT_FILENO, bs_buf_str(&b), b.len);
+}
+
+static const struct {
+	const char *name;
+	int (*fn)(struct tool *t, struct bs_error *err);
+} verbs[] = {
+	{ "resolve", do_resolve },     { "stat", do_stat },	    { "ls", do_ls },
+	{ "read", do_read },	       { "fetch", do_fetch },	    { "slow", do_slow },
+	{ "mkdirs", do_mkdirs },       { "rename", do_rename },	    { "delete", do_delete },
+	{ "chmod", do_chmod },	       { "chown", do_chown },	    { "times", do_times },
+	{ "setrep", do_setrep },       { "truncate", do_truncate }, { "concat", do_concat },
+	{ "summary", do_summary },     { "space", do_space },	    { "defaults", do_defaults },
+	{ "setxattr", do_setxattr },   { "getxattr", do_getxattr }, { "lsxattr", do_lsxattr },
+	{ "rmxattr", do_rmxattr },     { "token", do_token },	    { "renew", do_renew },
+	{ "tokenfile", do_tokenfile },
+};
+
+struct given {
+	const char *conf;
+	struct bs_nn_options nn;
+	bool http, stats;
+	uint64_t deadline_ns;
+};
+
+static int set_up(struct tool *t, const struct given *g, const char *url, struct bs_error *err)
+{
+	bs_auto(site) struct bs_site *site = NULL;
+	struct bs_nn_options no = g->nn;
+	struct bs_reader_options ro = { 0 };
+	int r = bs_site_load(g->conf, &site, err);
+
+	if (r == 0)
+		r = bs_hdfs_place(url, site, &t->place, err);
+	if (r == 0)
+		r = bs_loop_new(NULL, &t->loop, err);
+	if (r < 0)
+		return r;
+	t->path = t->place.path;
+	t->deadline_ns = no.deadline_ns = g->deadline_ns;
+	no.loop = t->loop;
+	r = bs_nn_new(&no, &t->place, &t->nn, err);
+	if (r < 0)
+		return r;
+	ro.loop = t->loop;
+	ro.peer = bs_nn_peer(t->nn);
+	ro.https = bs_nn_https(t->nn);
+	ro.http_always = g->http;
+	return bs_reader_new(&ro, &t->reader, err);
+}
+
+static void tell(struct tool *t)
+{
+	struct bs_reader_stats s;
+	struct bs_nn_stats n;
+
+	bs_reader_stats(t->reader, &s);
+	bs_nn_stats(t->nn, &n);
+	(void)fprintf(stderr,
+		      "bytes=%" PRIu64 " pieces=%" PRIu64 " hedges=%" PRIu64 " retries=%" PRIu64
+		      " bad=%" PRIu64 " http=%" PRIu64 " connections=%" PRIu64 " reused=%" PRIu64
+		      " requests=%" PRIu64 " failovers=%" PRIu64 " nnretries=%" PRIu64 "\n",
+		      s.bytes, s.pieces, s.hedges, s.retries, s.bad_replicas, s.http_bytes,
+		      s.connections, s.reused, n.requests, n.failovers, n.retries);
+}
+
+static int parse_options(int argc, char **argv, struct given *g)
+{
+	static const struct option options[] = {
+		{ "conf", required_argument, NULL, 'c' },
+		{ "user", required_argument, NULL, 'u' },
+		{ "token-file", required_argument, NULL, 't' },
+		{ "ca", required_argument, NULL, 'a' },
+		{ "kerberos", no_argument, NULL, 'k' },
+		{ "http", no_argument, NULL, 'h' },
+		{ "deadline", required_argument, NULL, 'd' },
+		{ "stats", no_argument, NULL, 's' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+		switch (c) {
+		case 'c':
+			g->conf = optarg;
+			break;
+		case 'u':
+			g->nn.user = optarg;
+			break;
+		case 't':
+			g->nn.token_file = optarg;
+			break;
+		case 'a':
+			g->nn.ca_file = optarg;
+			break;
+		case 'k':
+			g->nn.kerberos = true;
+			break;
+		case 'h':
+			g->http = true;
+			break;
+		case 's':
+			g->stats = true;
+			break;
+		case 'd':
+			if (bs_parse_duration(optarg, &g->deadline_ns) < 0)
+				return -EINVAL;
+			break;
+		default:
+			return -EINVAL;
+		}
+	}
+	return argc - optind < 2 ? -EINVAL : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct given g = { .nn = { .tls_verify = true } };
+	struct tool t = { 0 };
+	struct bs_error err = BS_ERROR_INIT;
+	int r;
+
+	if (parse_options(argc, argv, &g) < 0) {
+		(void)fprintf(stderr, "usage: hdfstool [OPTION...] VERB URL [ARG...]\n");
+		return 2;
+	}
+	t.args = argv + optind + 2;
+	t.n_args = argc - optind - 2;
+	r = set_up(&t, &g, argv[optind + 1], &err);
+	for (size_t i = 0; r == 0 && i <= BS_ARRAY_LEN(verbs); i++) {
+		if (i == BS_ARRAY_LEN(verbs)) {
+			r = bs_fail(&err, -EINVAL, "no verb '%s'", argv[optind]);
+		} else if (bs_streq(verbs[i].name, argv[optind])) {
+			r = verbs[i].fn(&t, &err);
+			break;
+		}
+	}
+	if (r < 0)
+		(void)fprintf(stderr, "%s: %s\n", strerrorname_np(-r), bs_error_text(&err));
+	if (g.stats && t.reader)
+		tell(&t);
+	(void)bs_reader_free(t.reader);
+	(void)bs_nn_free(t.nn);
+	(void)bs_loop_free(t.loop);
+	bs_hdfs_place_done(&t.place);
+	return r < 0;
+}
