@@ -18,7 +18,8 @@
 #   --datanodes N     (4)
 #   --rate RATE       of each DataNode's link, both ways: 100mbit; later netns_rate or hdfs_rate
 #   --ha              two NameNodes over a shared edits directory; 1 is active
-#   --tokens          the NameNode hands out delegation tokens; DataNodes want block tokens
+#   --tokens          the NameNode hands out delegation tokens and takes them by RPC (not by
+#                     WebHDFS, which looks at them only with Kerberos); DataNodes want block tokens
 #   --capacity SIZE   of each DataNode's disk (a tmpfs): 300m
 #   --conf NAME=VALUE of hdfs-site.xml, for servers and clients, over what is here
 hdfs_start() {
@@ -55,9 +56,9 @@ hdfs_start() {
 		hdfs_datanode_start "$i"
 	done
 	if [ -n "$HDFS_HA" ]; then
-		bst_wait 60 hdfs_namenode_answers 1 && bst_wait 60 hdfs_namenode_answers 2 && hdfs_failover 1 || return 1
+		bst_wait 120 hdfs_namenode_answers 1 && bst_wait 120 hdfs_namenode_answers 2 && hdfs_failover 1 || return 1
 	fi
-	bst_wait 60 hdfs_live "$n" && bst_wait 30 hdfs_ready
+	bst_wait 120 hdfs_live "$n" && bst_wait 60 hdfs_ready
 }
 
 # hdfs_in COMMAND [ARG...]: with the root that HDFS runs in, whichever test calls.
@@ -123,7 +124,8 @@ hdfs_configure() {
 	mkdir -p "$dir/server" "$HDFS_CONF" || return 1
 	hdfs_conf_names
 	core=("fs.defaultFS=$HDFS_URI" "hadoop.tmp.dir=$dir/tmp" "hadoop.proxyuser.root.hosts=*"
-		"hadoop.proxyuser.root.groups=*" ipc.client.connect.retry.interval=200)
+		"hadoop.proxyuser.root.groups=*" ipc.client.connect.retry.interval=200
+		"hadoop.http.authentication.signature.secret.file=$dir/secret")
 	client+=(dfs.replication=$(($(wc -w <<<"$HDFS_DATANODES") < 3 ? 1 : 3)))
 	server=("dfs.namenode.name.dir=file://$dir/\${bst.name}" "dfs.datanode.data.dir=file://$dir/\${bst.name}"
 		"dfs.datanode.address=\${bst.ip}:9866" "dfs.datanode.http.address=\${bst.ip}:9864"
@@ -134,7 +136,10 @@ hdfs_configure() {
 		dfs.namenode.redundancy.interval.seconds=1s dfs.blockreport.initialDelay=0
 		dfs.namenode.edits.noeditlogchannelflush=true dfs.namenode.edits.asynclogging=false
 		"dfs.namenode.shared.edits.dir=${HDFS_HA:+file://$dir/shared}"
+		# else a disk with less than 1 GiB is full
+		dfs.datanode.round-robin-volume-choosing-policy.additional-available-space=0
 		dfs.ha.tail-edits.period=1s dfs.ha.standby.checkpoints=false)
+	echo "bst-$HDFS_ID" >"$dir/secret"
 	hdfs_xml "$HDFS_CONF/core-site.xml" "${core[@]}"
 	hdfs_xml "$HDFS_CONF/hdfs-site.xml" "${client[@]}" "$@"
 	hdfs_xml "$dir/server/core-site.xml" "${core[@]}"
@@ -148,6 +153,8 @@ hdfs_configure() {
 	EOF
 	sed 's/^log4j.rootLogger=.*/log4j.rootLogger=ERROR,err/' "$dir/server/log4j.properties" \
 		>"$HDFS_CONF/log4j.properties"
+	# what Jersey tells at length through another log
+	printf 'handlers=java.util.logging.ConsoleHandler\n.level=SEVERE\n' >"$dir/logging.properties"
 	cp -r "$HDFS_HADOOP/webapps" "$dir/server/"
 	hdfs_java_options "$dir/server" >"$dir/server.java"
 	hdfs_java_options "$HDFS_CONF" >"$dir/client.java"
@@ -171,17 +178,14 @@ hdfs_conf_names() {
 	done
 }
 
-# hdfs_java_options CONF: a file of options. The configuration comes first on the class
-# path, for its webapps; WebHDFS answers 500 when java.lang is closed to it.
+# hdfs_java_options CONF: a file of options. WebHDFS answers 500 when java.lang is closed
+# to it. A small first heap: garbage is collected before it costs memory.
 hdfs_java_options() {
-	local jar
-	printf '%s\n' -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx384m -Xss512k -XX:-UsePerfData \
-		--add-opens=java.base/java.lang=ALL-UNNAMED -Djava.net.preferIPv4Stack=true
-	printf -- '-cp\n"%s' "$1"
-	for jar in "$HDFS_HADOOP"/lib/*.jar; do
-		printf ':%s' "$jar"
-	done
-	printf '"\n'
+	printf '%s\n' -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms32m -Xmx384m -Xss512k -XX:-UsePerfData \
+		"-XX:SharedArchiveFile=$HDFS_HADOOP/classes.jsa" -Xlog:cds=off -Xlog:cds+heap=off \
+		--add-opens=java.base/java.lang=ALL-UNNAMED -Djava.net.preferIPv4Stack=true \
+		"-Djava.util.logging.config.file=$HDFS_ROOT/hdfs/logging.properties" \
+		-cp "$(cat "$HDFS_HADOOP/classpath"):$1"
 }
 
 # hdfs_names: every NameNode begins with the formatted directory.
@@ -201,6 +205,8 @@ hdfs_daemon() {
 	# shellcheck disable=SC2046
 	hdfs_in bst_spawn "hdfs-$1" $(hdfs_in netns_prefix "$1") env -i "PATH=$PATH" "HOME=$HDFS_ROOT" LC_ALL=C.UTF-8 \
 		java "@$HDFS_ROOT/hdfs/server.java" "-Dbst.name=$1" "-Dbst.ip=$2" "$3"
+	# the shell is not to tell that it was killed
+	disown
 }
 
 # hdfs_namenode_start N, hdfs_datanode_start N: also again, after it was stopped.
@@ -228,8 +234,9 @@ hdfs_jmx() {
 	curl -sf -m 5 "http://$(hdfs_namenode_ip "$1"):9870/jmx?qry=Hadoop:service=NameNode,name=$2" | jq -re ".beans[0] | $3"
 }
 
+# hdfs_namenode_answers N: by HTTP, which comes first, and by RPC. Prints its state.
 hdfs_namenode_answers() {
-	hdfs_jmx "$1" NameNodeStatus .State
+	(: <"/dev/tcp/$(hdfs_namenode_ip "$1")/8020") 2>/dev/null && hdfs_jmx "$1" NameNodeStatus .State
 }
 
 # hdfs_active: the number of the NameNode that is active.
@@ -252,6 +259,72 @@ hdfs_live() {
 # hdfs_ready: it is out of safe mode.
 hdfs_ready() {
 	[ "$(hdfs_jmx "$(hdfs_active)" NameNodeInfo .Safemode)" = "" ]
+}
+
+# hdfs_cpu: seconds of CPU that its JVMs have used.
+hdfs_cpu() {
+	local file
+	for file in "$HDFS_ROOT"/pid/hdfs-*; do
+		sed 's/.*) //' "/proc/$(cat "$file")/stat"
+	done | awk -v hz="$(getconf CLK_TCK)" '{ n += $12 + $13 } END { printf "%.1f\n", n / hz }'
+}
+
+# Most of what a test does with HDFS is done with curl: a JVM as client takes a second.
+
+# hdfs_rest METHOD PATH QUERY [CURL-OPTION...]: WebHDFS of the active NameNode, redirections
+# followed: hdfs_rest PUT /dir op=MKDIRS. PATH is encoded already. As root, unless QUERY
+# says who.
+hdfs_rest() {
+	local method=$1 path=$2 query=$3
+	shift 3
+	case $query in
+	*user.name=* | *delegation=*) ;;
+	*) query+="&user.name=root" ;;
+	esac
+	curl -sfL -m 120 -X "$method" "$@" "http://$(hdfs_namenode_ip "$(hdfs_active)"):9870/webhdfs/v1$path?$query"
+}
+
+# hdfs_put FILE PATH [QUERY]: QUERY as replication=1&blocksize=1048576.
+hdfs_put() {
+	hdfs_rest PUT "$2" "op=CREATE&overwrite=true&${3:-}" -T "$1"
+}
+
+# hdfs_put_at N FILE PATH [QUERY]: the first replica is DataNode N's; without QUERY the only one.
+hdfs_put_at() {
+	local query="op=CREATE&user.name=root&overwrite=true&createparent=true&${4:-replication=1}"
+	curl -sf -m 120 -T "$2" \
+		"http://$(hdfs_datanode_ip "$1"):9864/webhdfs/v1$3?$query&namenoderpcaddress=${HDFS_URI#hdfs://}"
+}
+
+# hdfs_get PATH [QUERY]: to the standard output.
+hdfs_get() {
+	hdfs_rest GET "$1" "op=OPEN&${2:-}"
+}
+
+# hdfs_blocks PATH: a line for each block: its number, its length, the DataNodes' addresses.
+hdfs_blocks() {
+	hdfs_rest GET "$1" op=GET_BLOCK_LOCATIONS | jq -r '.LocatedBlocks.locatedBlocks[] |
+		[.block.blockId, .block.numBytes, .locations[].ipAddr] | map(tostring) | join(" ")'
+}
+
+# hdfs_block_file N BLOCK: DataNode N's file of it; the sums are beside it.
+hdfs_block_file() {
+	find "$(hdfs_datanode_dir "$1")" -name "blk_$2" | grep .
+}
+
+# hdfs_quota DIR BYTES [NAMES]: of a directory; -1 is none.
+hdfs_quota() {
+	hdfs_rest PUT "$1" "op=SETQUOTA&storagespacequota=$2&namespacequota=${3:--1}"
+}
+
+# hdfs_token_file FILE: a new delegation token, for HADOOP_TOKEN_FILE_LOCATION.
+hdfs_token_file() {
+	hdfs_client org.apache.hadoop.hdfs.tools.DelegationTokenFetcher --renewer root "$1"
+}
+
+# hdfs_token_cancel FILE: from now on it is worth nothing.
+hdfs_token_cancel() {
+	hdfs_client org.apache.hadoop.hdfs.tools.DelegationTokenFetcher --cancel "$1"
 }
 
 # hdfs_client CLASS [ARG...]: a program of Hadoop's, as a client on this side.
@@ -284,7 +357,7 @@ hdfs_failover() {
 	old=$(hdfs_active) || old=
 	[ "$old" != "$1" ] || return 0
 	[ -z "$old" ] || hdfs_client org.apache.hadoop.hdfs.tools.DFSHAAdmin -transitionToStandby "nn$old" || return 1
-	hdfs_client org.apache.hadoop.hdfs.tools.DFSHAAdmin -transitionToActive "nn$1" || return 1
+	hdfs_client org.apache.hadoop.hdfs.tools.DFSHAAdmin -transitionToActive --forceactive "nn$1"
 }
 
 # hdfs_datanode_dir N: where it keeps its data.
