@@ -94,7 +94,7 @@ struct choice {
 /* Lower is better: trouble counts before load. */
 static uint64_t cost_of(const struct bs_replica *rp, const struct bs_dn *node, uint64_t now)
 {
-	uint64_t cost = node->load;
+	uint64_t cost = node->demand;
 
 	if (node->suspect_until_ns > now)
 		cost += SUSPECT;
@@ -414,39 +414,102 @@ static void exhausted(struct bs_reader *rd, struct bs_piece *p)
 	end_piece(rd, p, result, text);
 }
 
-static void start_piece(struct bs_reader *rd, struct bs_piece *p, uint64_t now)
+static unsigned int n_candidates(const struct bs_reader *rd, const struct bs_piece *p)
 {
-	struct choice c;
-	int r = choose(rd, p, now, &c);
+	unsigned int n = 0;
 
-	if (r == 0)
-		exhausted(rd, p);
-	else if (r > 0 && !only_suspects_have_room(rd, p, &c, now) && start_at(rd, p, &c) < 0)
-		end_piece(rd, p, -EPROTONOSUPPORT, "the DataNode speaks HTTP only");
+	for (unsigned int i = 0; i < p->block->n_replicas; i++)
+		n += may_try(rd, p, i);
+	return n;
+}
+
+static void add_demand(const struct bs_reader *rd, const struct bs_piece *p, bool add)
+{
+	unsigned int n = n_candidates(rd, p);
+	uint64_t part = n ? (p->len - p->got) / n : 0;
+
+	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
+		if (may_try(rd, p, i))
+			p->nodes[i]->demand += add ? part : -BS_MIN(part, p->nodes[i]->demand);
+	}
+}
+
+static void find_demand(struct bs_reader *rd)
+{
+	struct bs_dn *node;
+	size_t pos = 0;
+
+	while ((node = bs_map_next(&rd->pool.nodes, &pos)))
+		node->demand = node->load;
+	bs_list_for_each(it, &rd->waiting)
+		add_demand(rd, bs_list_entry(it, struct bs_piece, link), true);
+}
+
+/*
+ * How badly others could take it: the demand for that one of its other DataNodes which has
+ * the least. A DataNode that has many pieces to choose from leaves to others what they can do.
+ */
+static uint64_t score_of(const struct bs_reader *rd, const struct bs_piece *p,
+			 const struct choice *c)
+{
+	uint64_t score = UINT64_MAX;
+
+	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
+		if (i != c->replica && may_try(rd, p, i))
+			score = BS_MIN(score, p->nodes[i]->demand);
+	}
+	return score;
+}
+
+/* Of the first read that has one, the piece to start next, or NULL. Ends what has no replica. */
+static struct bs_piece *pick(struct bs_reader *rd, uint64_t now, struct choice *ret)
+{
+	struct bs_piece *best = NULL;
+	uint64_t best_score = 0;
+
+	bs_list_for_each(it, &rd->waiting) {
+		struct bs_piece *p = bs_list_entry(it, struct bs_piece, link);
+		struct choice c;
+		uint64_t score;
+		int r;
+
+		if (best && p->read != best->read)
+			break;
+		r = choose(rd, p, now, &c);
+		if (r == 0) {
+			exhausted(rd, p);
+			rd->again = true;
+			return NULL;
+		}
+		if (r < 0 || only_suspects_have_room(rd, p, &c, now))
+			continue;
+		score = score_of(rd, p, &c);
+		if (best && score <= best_score)
+			continue;
+		best = p;
+		best_score = score;
+		*ret = c;
+	}
+	return best;
 }
 
 static void schedule(struct bs_reader *rd)
 {
-	while (rd->again) {
+	while (rd->again && !bs_list_empty(&rd->waiting)) {
 		uint64_t now = bs_clock_ns();
-		struct bs_list *it, *next;
-		struct bs_list todo;
+		struct bs_piece *p;
+		struct choice c;
 
-		/* a piece that ends may end its read, whose owner frees the others: take one by one */
 		rd->again = false;
-		bs_list_init(&todo);
-		for (it = rd->waiting.next; it != &rd->waiting; it = next) {
-			next = it->next;
-			bs_list_remove(it);
-			bs_list_append(&todo, it);
-		}
-		while (!bs_list_empty(&todo)) {
-			it = todo.next;
-			bs_list_remove(it);
-			bs_list_append(&rd->waiting, it);
-			start_piece(rd, bs_list_entry(it, struct bs_piece, link), now);
+		find_demand(rd);
+		while ((p = pick(rd, now, &c))) {
+			add_demand(rd, p, false);
+			c.node->demand += p->len - p->got;
+			if (start_at(rd, p, &c) < 0)
+				end_piece(rd, p, -EPROTONOSUPPORT, "the DataNode speaks HTTP only");
 		}
 	}
+	rd->again = false;
 }
 
 /*

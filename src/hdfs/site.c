@@ -180,10 +180,10 @@ static int put(struct reading *rd)
 static void on_end(void *cookie, const char *name)
 {
 	struct reading *rd = cookie;
-	enum element e = rd->stack[--rd->depth];
 	int r;
 
-	if (e != PROPERTY)
+	/* expat may still call when it was stopped */
+	if (rd->error || rd->stack[--rd->depth] != PROPERTY)
 		return;
 	r = put(rd);
 	if (r < 0)

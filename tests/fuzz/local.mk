@@ -39,6 +39,26 @@ tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
 tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-hdfsreply
+tests_fuzz_fuzz_hdfsreply_SOURCES = %D%/fuzz-hdfsreply.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfsreply_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfsreply_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfssite
+tests_fuzz_fuzz_hdfssite_SOURCES = %D%/fuzz-hdfssite.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfssite_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfssite_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfstoken
+tests_fuzz_fuzz_hdfstoken_SOURCES = %D%/fuzz-hdfstoken.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfstoken_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfstoken_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfswire
+tests_fuzz_fuzz_hdfswire_SOURCES = %D%/fuzz-hdfswire.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfswire_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfswire_LDFLAGS = $(FUZZ_LINK)
+
 ALL_FUZZERS += %D%/fuzz-hotpack
 tests_fuzz_fuzz_hotpack_SOURCES = %D%/fuzz-hotpack.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_hotpack_LDADD = $(HOT_LIBS)

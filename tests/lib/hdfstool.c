@@ -16,7 +16,8 @@
  *   setxattr URL NAME VALUE | getxattr URL NAME | lsxattr URL | rmxattr URL NAME
  *   token URL RENEWER | renew URL TOKEN | tokenfile URL RENEWER SERVICE (a file to stdout)
  * Options: --conf DIR --user NAME --token-file FILE --ca FILE --kerberos --http (never
- * the DataNodes' protocol) --deadline SECONDS --stats. Errors: "ERRNO: text", status 1.
+ * the DataNodes' protocol) --deadline SECONDS --piece BYTES
+ * --node BYTES (hdfs/read.h) --stats. Errors: "ERRNO: text", status 1.
  */
 #include "config.h"
 
@@ -381,7 +382,7 @@ struct given {
 	const char *conf;
 	struct bs_nn_options nn;
 	bool http, stats;
-	uint64_t deadline_ns;
+	uint64_t deadline_ns, piece, node;
 };
 
 static int set_up(struct tool *t, const struct given *g, const char *url, struct bs_error *err)
@@ -407,6 +408,8 @@ static int set_up(struct tool *t, const struct given *g, const char *url, struct
 	ro.peer = bs_nn_peer(t->nn);
 	ro.https = bs_nn_https(t->nn);
 	ro.http_always = g->http;
+	ro.piece_bytes = (size_t)g->piece;
+	ro.node_bytes = (size_t)g->node;
 	return bs_reader_new(&ro, &t->reader, err);
 }
 
@@ -436,6 +439,8 @@ static int parse_options(int argc, char **argv, struct given *g)
 		{ "http", no_argument, NULL, 'h' },
 		{ "deadline", required_argument, NULL, 'd' },
 		{ "stats", no_argument, NULL, 's' },
+		{ "piece", required_argument, NULL, 'p' },
+		{ "node", required_argument, NULL, 'n' },
 		{ 0 },
 	};
 	int c;
@@ -462,6 +467,14 @@ static int parse_options(int argc, char **argv, struct given *g)
 			break;
 		case 's':
 			g->stats = true;
+			break;
+		case 'p':
+			if (bs_parse_size(optarg, &g->piece) < 0)
+				return -EINVAL;
+			break;
+		case 'n':
+			if (bs_parse_size(optarg, &g->node) < 0)
+				return -EINVAL;
 			break;
 		case 'd':
 			if (bs_parse_duration(optarg, &g->deadline_ns) < 0)

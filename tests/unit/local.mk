@@ -42,6 +42,18 @@ UNIT_TESTS += %D%/test-daemon-warm
 tests_unit_test_daemon_warm_SOURCES = %D%/test-daemon-warm.c %D%/unit.h
 tests_unit_test_daemon_warm_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-conf
+tests_unit_test_hdfs_conf_SOURCES = %D%/test-hdfs-conf.c %D%/unit.h
+tests_unit_test_hdfs_conf_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-proto
+tests_unit_test_hdfs_proto_SOURCES = %D%/test-hdfs-proto.c %D%/unit.h
+tests_unit_test_hdfs_proto_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-reply
+tests_unit_test_hdfs_reply_SOURCES = %D%/test-hdfs-reply.c %D%/unit.h
+tests_unit_test_hdfs_reply_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-heat
 tests_unit_test_hot_heat_SOURCES = %D%/test-hot-heat.c %D%/unit.h
 tests_unit_test_hot_heat_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
