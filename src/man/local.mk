@@ -1,5 +1,6 @@
 dist_man_MANS += %D%/bootseer-annotations.7
 dist_man_MANS += %D%/bootseer-hot.5
+dist_man_MANS += %D%/bootseer-stripe.5
 dist_man_MANS += %D%/bootseer-image.5
 dist_man_MANS += %D%/bootseer.8
 dist_man_MANS += %D%/bootseer.conf.5
