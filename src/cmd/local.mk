@@ -26,3 +26,7 @@ bootseerctl_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
 bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS)
+
+sbin_PROGRAMS += mount.bootseer-hdfs
+mount_bootseer_hdfs_SOURCES = %D%/mount-hdfs.c
+mount_bootseer_hdfs_LDADD = src/daemon/libdaemon.a $(HDFSFS_LIBS) $(CTL_LIBS)

@@ -9,6 +9,7 @@
 #include <linux/fuse.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -49,6 +50,25 @@ int bs_fusedev_mount(int fuse_fd, const struct bs_fusedev_mount *m, struct bs_er
 				 m->attrs | (m->writable ? 0 : MOUNT_ATTR_RDONLY) |
 					 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
 				 err);
+}
+
+int bs_fusedev_set_readahead(int mnt, uint32_t kib)
+{
+	bs_autofd int fd = -EBADF;
+	struct statx st;
+	char text[64];
+	int n;
+
+	/* without asking the server, which may not be there */
+	if (statx(mnt, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &st) < 0)
+		return -errno;
+	(void)snprintf(text, sizeof(text), "/sys/class/bdi/%u:%u/read_ahead_kb", st.stx_dev_major,
+		       st.stx_dev_minor);
+	fd = open(text, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = snprintf(text, sizeof(text), "%u", kib);
+	return bs_write_full(fd, text, (size_t)n);
 }
 
 int bs_fusedev_resend(int fuse_fd)

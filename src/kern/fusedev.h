@@ -29,6 +29,12 @@ struct bs_fusedev_mount {
 int bs_fusedev_mount(int fuse_fd, const struct bs_fusedev_mount *m, struct bs_error *err);
 
 /*
+ * The kernel's readahead of the mount's files that are opened from now on. Its own is 128 KiB.
+ * What was agreed at INIT is the most that counts. Privileged.
+ */
+int bs_fusedev_set_readahead(int mnt, uint32_t kib);
+
+/*
  * FUSE_NOTIFY_RESEND (protocol 7.40, Linux 6.9): the kernel queues again what a dead
  * server had read and not answered. -EINVAL: the kernel cannot.
  */

@@ -6,3 +6,4 @@ dist_man_MANS += %D%/bootseer.8
 dist_man_MANS += %D%/bootseer.conf.5
 dist_man_MANS += %D%/bootseerctl.1
 dist_man_MANS += %D%/bootseerd.8
+dist_man_MANS += %D%/mount.bootseer-hdfs.8

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Directories that are read: one walk over HDFS when reading begins, or begins again, which
+ * gives names and attributes of all.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "hdfs/fspriv.h"
+#include "hdfs/namenode.h"
+
+#define BATCH_MAX (1u << 20) /* bytes of an answer */
+#define HIDDEN_LINK BS_CKPT_HIDDEN "-link-"
+
+struct dir {
+	pthread_mutex_t lock; /* guards what follows */
+	bool is_read;
+	struct bs_hdfs_list list;
+	bool *links; /* of the list */
+};
+
+static struct dir *dir_of(const struct fuse_file_info *fi)
+{
+	return (struct dir *)(uintptr_t)fi->fh;
+}
+
+static void dir_free(struct dir *d)
+{
+	bs_hdfs_list_done(&d->list);
+	free(d->links);
+	(void)pthread_mutex_destroy(&d->lock);
+	free(d);
+}
+
+static void run_opendir(struct bs_fsjob *j)
+{
+	bs_autofree char *path = NULL;
+	struct bs_hdfs_status s = { 0 };
+	struct dir *d;
+	bool is_link;
+	int r = bs_nodes_path(j->fs, j->ino, NULL, &path);
+
+	if (r == 0)
+		r = bs_fs_status(j->fs, path, &s, &is_link);
+	if (r == 0 && s.type != BS_HDFS_DIRECTORY)
+		r = -ENOTDIR;
+	bs_hdfs_status_done(&s);
+	d = r == 0 ? calloc(1, sizeof(*d)) : NULL;
+	if (!d) {
+		bs_fsjob_end(j, r < 0 ? r : -ENOMEM);
+		return;
+	}
+	(void)pthread_mutex_init(&d->lock, NULL);
+	j->fi.fh = (uintptr_t)d;
+	if (!bs_fsjob_claim(j) || fuse_reply_open(j->req, &j->fi) < 0)
+		dir_free(d);
+	bs_fsjob_free(j);
+}
+
+void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_opendir);
+
+	if (j)
+		bs_fsjob_queue(&j->fs->meta, j);
+}
+
+void bs_fsop_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	dir_free(dir_of(fi));
+	(void)fuse_reply_err(req, 0);
+}
+
+/* Names on HDFS are there when the call that made them has returned. */
+void bs_fsop_fsyncdir(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	(void)fuse_reply_err(req, 0);
+}
+
+/* --- reading ------------------------------------------------------------------------------------ */
+
+static int read_links(struct bs_fs *fs, const char *path, struct bs_hdfs_list *list, bool *links)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		bs_autofree char *child = NULL;
+		struct bs_hdfs_status full = { 0 };
+
+		links[i] = list->v[i].type == BS_HDFS_SYMLINK;
+		if (!bs_fs_maybe_link(&list->v[i]))
+			continue;
+		child = bs_strf("%s/%s", bs_streq(path, "/") ? "" : path, list->v[i].name);
+		if (!child)
+			return -ENOMEM;
+		if (bs_fs_status(fs, child, &full, &links[i]) == 0) {
+			free(list->v[i].target);
+			list->v[i].target = bs_take(&full.target);
+			bs_hdfs_status_done(&full);
+		}
+	}
+	return 0;
+}
+
+static int read_all(struct bs_fsjob *j, struct dir *d)
+{
+	bs_autofree char *path = NULL;
+	bs_autofree bool *links = NULL;
+	struct bs_hdfs_list list = { 0 }, old;
+	int r = bs_nodes_path(j->fs, j->ino, NULL, &path);
+
+	if (r == 0)
+		r = bs_ckpt_list(j->fs->o.ckpt, path, &list, NULL);
+	if (r < 0)
+		return r == -ESTALE ? -ENOENT : r;
+	links = calloc(list.n + 1, sizeof(*links));
+	r = links ? read_links(j->fs, path, &list, links) : -ENOMEM;
+	if (r < 0) {
+		bs_hdfs_list_done(&list);
+		return r;
+	}
+	(void)pthread_mutex_lock(&d->lock);
+	old = d->list;
+	d->list = list;
+	free(d->links);
+	d->links = bs_take(&links);
+	d->is_read = true;
+	(void)pthread_mutex_unlock(&d->lock);
+	bs_hdfs_list_done(&old);
+	return 0;
+}
+
+static bool is_hidden(const char *name)
+{
+	return bs_streq(name, BS_CKPT_HIDDEN) || bs_str_after(name, HIDDEN_LINK);
+}
+
+/* "." and "..": whose numbers do not matter. */
+static size_t add_dots(struct bs_fsjob *j, char *buf, size_t size, size_t at, bool plus)
+{
+	const char *name = at == 0 ? "." : "..";
+	struct fuse_entry_param e = { .attr = { .st_mode = S_IFDIR, .st_ino = j->ino } };
+
+	return plus ? fuse_add_direntry_plus(j->req, buf, size, name, &e, (off_t)at + 1)
+		    : fuse_add_direntry(j->req, buf, size, name, &e.attr, (off_t)at + 1);
+}
+
+/* One entry, whose number is at: its bytes, more than size when it does not fit, 0 out of memory. */
+static size_t add_entry(struct bs_fsjob *j, const struct dir *d, char *buf, size_t size, size_t at,
+			bool plus)
+{
+	const struct bs_hdfs_status *s = &d->list.v[at];
+	struct fuse_entry_param e = { 0 };
+	size_t n;
+
+	if (!plus) {
+		bs_fs_attr(j->fs, s, d->links[at], s->file_id ? s->file_id : 1, &e.attr);
+		return fuse_add_direntry(j->req, buf, size, s->name, &e.attr, (off_t)at + 3);
+	}
+	if (fuse_add_direntry_plus(j->req, NULL, 0, s->name, NULL, 0) > size)
+		return size + 1;
+	if (bs_nodes_enter(j->fs, j->ino, s->name, s, d->links[at], &e) < 0)
+		return 0;
+	n = fuse_add_direntry_plus(j->req, buf, size, s->name, &e, (off_t)at + 3);
+	return n;
+}
+
+static size_t fill(struct bs_fsjob *j, struct dir *d, char *buf, size_t size, bool plus)
+{
+	size_t len = 0, at = (size_t)j->off;
+
+	for (; at < 2; at++) {
+		size_t n = add_dots(j, buf + len, size - len, at, plus);
+
+		if (n > size - len)
+			return len;
+		len += n;
+	}
+	for (; at - 2 < d->list.n; at++) {
+		size_t n;
+
+		if (is_hidden(d->list.v[at - 2].name))
+			continue;
+		n = add_entry(j, d, buf + len, size - len, at - 2, plus);
+		if (n == 0 || n > size - len)
+			break;
+		len += n;
+	}
+	return len;
+}
+
+/* The kernel did not get an answer with look-ups in it. */
+static void take_back(struct bs_fsjob *j, const char *buf, size_t len)
+{
+	size_t at = 0;
+
+	while (at + sizeof(struct fuse_entry_out) < len) {
+		const struct fuse_direntplus *e = (const void *)(buf + at);
+
+		if (e->entry_out.nodeid)
+			bs_nodes_forget(j->fs, e->entry_out.nodeid, 1);
+		at += FUSE_DIRENTPLUS_SIZE(e);
+	}
+}
+
+static void run(struct bs_fsjob *j, bool plus)
+{
+	struct dir *d = dir_of(&j->fi);
+	size_t size = BS_MIN(j->size, (size_t)BATCH_MAX), len;
+	bs_autofree char *buf = malloc(size);
+	bool read;
+	int r = buf ? 0 : -ENOMEM;
+
+	(void)pthread_mutex_lock(&d->lock);
+	read = d->is_read;
+	(void)pthread_mutex_unlock(&d->lock);
+	if (r == 0 && (j->off == 0 || !read))
+		r = read_all(j, d);
+	if (r < 0 || j->off < 0) {
+		bs_fsjob_end(j, r < 0 ? r : -EINVAL);
+		return;
+	}
+	(void)pthread_mutex_lock(&d->lock);
+	len = fill(j, d, buf, size, plus);
+	(void)pthread_mutex_unlock(&d->lock);
+	if ((!bs_fsjob_claim(j) || fuse_reply_buf(j->req, buf, len) < 0) && plus)
+		take_back(j, buf, len);
+	bs_fsjob_free(j);
+}
+
+static void run_readdir(struct bs_fsjob *j)
+{
+	run(j, false);
+}
+
+static void run_readdirplus(struct bs_fsjob *j)
+{
+	run(j, true);
+}
+
+void bs_fsop_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_readdir);
+
+	if (!j)
+		return;
+	j->size = size;
+	j->off = off;
+	bs_fsjob_queue(&j->fs->meta, j);
+}
+
+void bs_fsop_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+			 struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_readdirplus);
+
+	if (!j)
+		return;
+	j->size = size;
+	j->off = off;
+	bs_fsjob_queue(&j->fs->meta, j);
+}

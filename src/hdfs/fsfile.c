@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * Open files. A handle of the kernel's is a file of the tree's that is shared with the reads
+ * that are under way for it. While somebody writes a file here its reads go to the tree as
+ * they are; else by way of units (units.h), which belong to the node.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/str.h"
+#include "hdfs/fspriv.h"
+
+#define UNIT_MAX                                                                                   \
+	(16u << 20) /* units that are larger are read in parts, without sums of the whole */
+#define UNIT_OWN (4u << 20)
+#define STREAMS_MAX 32u
+
+struct handle {
+	struct bs_units_handle units; /* the file, and who uses it */
+	struct bs_fs *fs;
+	struct bs_node *node;
+	bool writes, append;
+};
+
+/* A read that is under way: by units, else by itself. */
+struct fsread {
+	struct bs_fsjob *j;
+	struct handle *h;
+	struct bs_units_read units;
+	struct bs_ckpt_read direct;
+	bool is_direct;
+	char *buf; /* of direct */
+};
+
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
+
+struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi)
+{
+	struct handle *h = handle_of(fi);
+
+	return h ? h->units.file : NULL;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------- */
+
+static void run_close(struct bs_fsjob *j)
+{
+	struct handle *h = j->data;
+
+	j->data = NULL;
+	(void)bs_ckpt_close(h->units.file, NULL); /* what went wrong was said at the flush */
+	free(h);
+	bs_fsjob_free(j);
+}
+
+/* The last user of the file is gone: on a thread that may wait. */
+static void on_closed(struct bs_units_handle *uh)
+{
+	struct handle *h = BS_CONTAINER_OF(uh, struct handle, units);
+	struct bs_fsjob *j = calloc(1, sizeof(*j));
+
+	if (!j) {
+		(void)bs_ckpt_close(h->units.file, NULL);
+		free(h);
+		return;
+	}
+	bs_list_init(&j->queued);
+	bs_list_init(&j->interrupted);
+	j->fs = h->fs;
+	j->run = run_close;
+	j->data = h;
+	bs_fsjob_queue(&h->fs->data, j);
+}
+
+static uint64_t read_unit(const struct bs_ckpt_file *f)
+{
+	uint64_t unit = bs_ckpt_unit(f);
+
+	return unit == 0 || unit > UNIT_MAX ? UNIT_OWN : unit;
+}
+
+/* Whether the kernel's pages and our units are of what was opened now; else both are dropped. */
+static bool note_open(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_status *s)
+{
+	struct bs_node *n = h->node;
+	struct bs_units *old = NULL;
+	bool same;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	same = n->cached && n->file_id == s->file_id && n->len == s->len &&
+	       n->mtime_ms == s->mtime_ms && n->writers == 0;
+	if (!same || h->writes)
+		old = bs_take(&n->units);
+	n->file_id = s->file_id;
+	n->len = s->len;
+	n->mtime_ms = s->mtime_ms;
+	n->cached = true;
+	n->writers += h->writes;
+	n->opens++;
+	if (n->writers == 0 && !n->units && fs->unitpool)
+		n->units = bs_units_new(fs->unitpool, s->len, read_unit(h->units.file),
+					BS_MIN(bs_ckpt_streams(h->units.file), STREAMS_MAX));
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	(void)bs_units_free(old);
+	return same;
+}
+
+static void note_release(struct bs_fs *fs, struct handle *h)
+{
+	struct bs_node *n = h->node;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	n->opens--;
+	if (h->writes) {
+		n->writers--;
+		n->file_id = 0; /* it is another on HDFS now */
+		n->cached = false;
+	}
+	if (n->opens == 0)
+		bs_units_idle(n->units);
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+}
+
+static unsigned int flags_of(int flags)
+{
+	unsigned int f = 0;
+
+	if ((flags & O_ACCMODE) != O_RDONLY)
+		f |= BS_CKPT_WRITE;
+	if (flags & O_TRUNC)
+		f |= BS_CKPT_TRUNC | BS_CKPT_WRITE;
+	return f;
+}
+
+/* The handle is the node's from here on, and of the answer. */
+static int handle_new(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle **ret)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	h->units = (struct bs_units_handle){ .file = f, .refs = 1, .closed = on_closed };
+	h->fs = j->fs;
+	h->writes = (j->fi.flags & O_ACCMODE) != O_RDONLY || j->fi.flags & O_TRUNC;
+	h->append = j->fi.flags & O_APPEND;
+	atomic_fetch_add(&j->fs->n_open, 1);
+	*ret = h;
+	return 0;
+}
+
+static void handle_release(struct handle *h)
+{
+	struct bs_fs *fs = h->fs;
+	struct bs_node *n = h->node;
+
+	if (n) {
+		note_release(fs, h);
+		bs_node_unuse(fs, n);
+	}
+	atomic_fetch_sub(&fs->n_open, 1);
+	bs_units_handle_put(&h->units);
+}
+
+static void run_open(struct bs_fsjob *j)
+{
+	bs_autofree char *path = NULL;
+	struct bs_ckpt_file *f = NULL;
+	struct bs_hdfs_status s = { 0 };
+	struct handle *h = NULL;
+	int r = bs_nodes_path(j->fs, j->ino, NULL, &path);
+
+	if (r == 0)
+		r = bs_ckpt_open(j->fs->o.ckpt, path, flags_of(j->fi.flags), 0, &f, NULL);
+	if (r == -ENOENT)
+		r = -ESTALE; /* the kernel looks the name up again */
+	if (r == 0)
+		r = bs_ckpt_fstat(f, &s, NULL);
+	if (r == 0)
+		r = handle_new(j, f, &h);
+	if (r == 0) {
+		h->node = bs_node_use(j->fs, j->ino);
+		r = h->node ? 0 : -ESTALE;
+	}
+	if (r == 0) {
+		(void)pthread_mutex_lock(&j->fs->nodes.lock);
+		if (h->node->writers == 0 && h->node->file_id && s.file_id &&
+		    h->node->file_id != s.file_id)
+			r = -ESTALE; /* another client replaced it meanwhile: another node */
+		(void)pthread_mutex_unlock(&j->fs->nodes.lock);
+		if (r < 0)
+			bs_node_unuse(j->fs, bs_take(&h->node));
+	}
+	if (r < 0) {
+		bs_hdfs_status_done(&s);
+		if (h)
+			handle_release(h);
+		else if (f)
+			(void)bs_ckpt_close(f, NULL);
+		bs_fsjob_end(j, r);
+		return;
+	}
+	j->fi.keep_cache = note_open(j->fs, h, &s);
+	bs_hdfs_status_done(&s);
+	j->fi.fh = (uintptr_t)h;
+	if (!bs_fsjob_claim(j) || fuse_reply_open(j->req, &j->fi) < 0)
+		handle_release(h);
+	bs_fsjob_free(j);
+}
+
+void bs_fsop_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j;
+
+	if (bs_fs_of(req)->o.read_only && flags_of(fi->flags) & BS_CKPT_WRITE) {
+		(void)fuse_reply_err(req, EROFS);
+		return;
+	}
+	j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_open);
+	if (j)
+		bs_fsjob_queue(&j->fs->data, j);
+}
+
+static void run_create(struct bs_fsjob *j)
+{
+	bs_autofree char *path = NULL;
+	unsigned int flags = flags_of(j->fi.flags) | BS_CKPT_CREATE | BS_CKPT_WRITE;
+	struct bs_ckpt_file *f = NULL;
+	struct bs_hdfs_status s = { 0 };
+	struct fuse_entry_param e;
+	struct handle *h = NULL;
+	int r = bs_nodes_path(j->fs, j->ino, j->name, &path);
+
+	if (r == 0)
+		r = bs_ckpt_open(j->fs->o.ckpt, path,
+				 flags | (j->fi.flags & O_EXCL ? BS_CKPT_EXCL : 0), j->mode & 01777,
+				 &f, NULL);
+	if (r == 0)
+		r = bs_ckpt_fstat(f, &s, NULL);
+	if (r == 0)
+		r = handle_new(j, f, &h);
+	if (r == 0) {
+		h->writes = true;
+		r = bs_nodes_enter(j->fs, j->ino, j->name, &s, false, &e);
+	}
+	if (r < 0) {
+		bs_hdfs_status_done(&s);
+		if (h)
+			handle_release(h);
+		else if (f)
+			(void)bs_ckpt_close(f, NULL);
+		bs_fsjob_end(j, r);
+		return;
+	}
+	h->node = bs_node_use(j->fs, e.ino);
+	j->fi.keep_cache = h->node ? note_open(j->fs, h, &s) : false;
+	bs_hdfs_status_done(&s);
+	j->fi.fh = (uintptr_t)h;
+	if (!bs_fsjob_claim(j) || fuse_reply_create(j->req, &e, &j->fi) < 0) {
+		handle_release(h);
+		bs_nodes_forget(j->fs, e.ino, 1);
+	}
+	bs_fsjob_free(j);
+}
+
+void bs_fsop_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		    struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, parent, name, NULL, fi, run_create);
+
+	if (!j)
+		return;
+	j->mode = mode;
+	bs_fsjob_queue(&j->fs->data, j);
+}
+
+void bs_fsop_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	handle_release(handle_of(fi));
+	(void)fuse_reply_err(req, 0);
+}
+
+/* --- reading -------------------------------------------------------------------------------------- */
+
+static void read_free(struct fsread *r)
+{
+	bs_units_handle_put(&r->h->units);
+	free(r->buf);
+	free(r);
+}
+
+/* On a thread that answers. */
+static void run_answer(struct bs_fsjob *j)
+{
+	struct fsread *r = j->data;
+	ssize_t n = r->is_direct ? r->direct.result : (ssize_t)r->units.len;
+
+	j->data = NULL;
+	if (bs_fsjob_claim(j)) {
+		if (n < 0)
+			(void)fuse_reply_err(j->req, (int)-n);
+		else if (r->is_direct)
+			(void)fuse_reply_buf(j->req, r->buf, (size_t)n);
+		else
+			(void)fuse_reply_iov(j->req, r->units.iov, (int)r->units.n_iov);
+		atomic_fetch_add(&j->fs->n_read_bytes, n < 0 ? 0 : (uint64_t)n);
+		atomic_fetch_add(&j->fs->n_failures, n < 0);
+	}
+	if (!r->is_direct)
+		bs_units_done(&r->units);
+	read_free(r);
+	bs_fsjob_free(j);
+}
+
+static void on_direct(struct bs_ckpt_read *d)
+{
+	struct fsread *r = d->cookie;
+
+	r->j->run = run_answer;
+	bs_fsjob_queue(&r->j->fs->answer, r->j);
+}
+
+static void read_direct(struct fsread *r)
+{
+	r->is_direct = true;
+	r->buf = malloc(r->units.len);
+	if (!r->buf) {
+		r->direct.result = -ENOMEM;
+		on_direct(&r->direct);
+		return;
+	}
+	r->direct.buf = r->buf;
+	r->direct.len = r->units.len;
+	r->direct.off = r->units.off;
+	bs_ckpt_read_start(r->h->units.file, &r->direct);
+}
+
+static void on_units(struct bs_units_read *u)
+{
+	struct fsread *r = BS_CONTAINER_OF(u, struct fsread, units);
+
+	if (u->failed) {
+		read_direct(r);
+		return;
+	}
+	r->j->run = run_answer;
+	bs_fsjob_queue(&r->j->fs->answer, r->j);
+}
+
+static struct bs_units *units_of(struct bs_fs *fs, const struct bs_node *n)
+{
+	struct bs_units *u;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	u = n->writers == 0 ? n->units : NULL;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	return u;
+}
+
+static void start_read(struct bs_fs *fs, struct fsread *r)
+{
+	struct bs_units *u = units_of(fs, r->h->node);
+	enum bs_units_answer a = BS_UNITS_DIRECT;
+
+	if (u)
+		a = bs_units_read(u, &r->h->units, &r->units);
+	/* r may be gone, but with BS_UNITS_DIRECT */
+	atomic_fetch_add(a == BS_UNITS_HIT    ? &fs->n_hits
+			 : a == BS_UNITS_WAIT ? &fs->n_waits
+					      : &fs->n_direct,
+			 1);
+	if (a == BS_UNITS_DIRECT)
+		read_direct(r);
+}
+
+void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
+{
+	struct bs_fs *fs = bs_fs_of(req);
+	struct handle *h = handle_of(fi);
+	uint64_t len = bs_ckpt_size(h->units.file);
+	struct fsread *r;
+
+	atomic_fetch_add(&fs->n_reads, 1);
+	if (off < 0 || (uint64_t)off >= len || size == 0) {
+		(void)fuse_reply_buf(req, NULL, 0);
+		return;
+	}
+	size = BS_MIN(size, (size_t)BS_FS_IO_MAX);
+	size = (size_t)BS_MIN((uint64_t)size, len - (uint64_t)off);
+	r = calloc(1, sizeof(*r));
+	if (!r) {
+		(void)fuse_reply_err(req, ENOMEM);
+		return;
+	}
+	r->j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_answer);
+	if (!r->j) {
+		free(r);
+		return;
+	}
+	r->j->data = r;
+	r->h = h;
+	(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
+	r->units = (struct bs_units_read){ .off = (uint64_t)off, .len = size, .ready = on_units };
+	r->direct.done = on_direct;
+	r->direct.cookie = r;
+	start_read(fs, r);
+}
+
+/* --- writing -------------------------------------------------------------------------------------- */
+
+static void run_write(struct bs_fsjob *j)
+{
+	struct handle *h = handle_of(&j->fi);
+	int r = bs_ckpt_write(h->units.file, j->data, j->size,
+			      h->append ? BS_CKPT_END : (uint64_t)j->off, NULL);
+
+	if (r < 0) {
+		bs_fsjob_end(j, r);
+		return;
+	}
+	atomic_fetch_add(&j->fs->n_writes, 1);
+	atomic_fetch_add(&j->fs->n_written_bytes, j->size);
+	if (bs_fsjob_claim(j))
+		(void)fuse_reply_write(j->req, j->size);
+	bs_fsjob_free(j);
+}
+
+void bs_fsop_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
+		   struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_write);
+
+	if (!j)
+		return;
+	j->off = off;
+	j->size = size;
+	j->data = malloc(size + 1);
+	if (!j->data) {
+		bs_fsjob_end(j, -ENOMEM);
+		return;
+	}
+	memcpy(j->data, buf, size);
+	bs_fsjob_queue(&j->fs->data, j);
+}
+
+/* All that was written is on HDFS, or what is wrong with it is said. */
+static void run_sync(struct bs_fsjob *j)
+{
+	struct handle *h = handle_of(&j->fi);
+
+	bs_fsjob_end(j, h->writes ? bs_ckpt_sync(h->units.file, NULL) : 0);
+}
+
+void bs_fsop_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
+{
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
+
+	if (j)
+		bs_fsjob_queue(&j->fs->data, j);
+}
+
+void bs_fsop_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	struct handle *h = handle_of(fi);
+	struct bs_fsjob *j;
+
+	if (!h->writes) {
+		(void)fuse_reply_err(req, 0);
+		return;
+	}
+	j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
+	if (j)
+		bs_fsjob_queue(&j->fs->data, j);
+}

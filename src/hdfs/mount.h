@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * A mount of a checkpoint tree: its options as mount(8) writes them, and the process that
+ * serves it, from the client of HDFS up to the filesystem.
+ */
+#ifndef BS_HDFS_MOUNT_H
+#define BS_HDFS_MOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/mem.h"
+
+struct bs_error;
+struct bs_mounted;
+
+struct bs_mount_options {
+	char *text; /* what the names below point into */
+	bool read_only, noexec, noatime;
+	/* of the client */
+	const char *user, *conf, *token, *ca; /* NULL: hdfs/namenode.h's */
+	bool kerberos, insecure;
+	uint64_t deadline_ns; /* 0: hdfs/ckpt.h's */
+	/* of files that are written */
+	bool plain;
+	uint64_t unit, files, replication; /* 0: hdfs/ckpt.h's */
+	uint64_t write_file, write_mount;
+	uint64_t grace_ns;
+	/* of what is seen */
+	bool one_owner; /* uid= or gid= */
+	uint32_t uid, gid;
+	uint64_t attr_ns, memory;
+	/* of the process */
+	const char *runas, *log;
+	bool foreground;
+};
+
+/* "ro,user=…,…", maybe NULL. sloppy: what is not known is left out. -EINVAL. */
+int bs_mount_options_parse(const char *text, bool sloppy, struct bs_mount_options *ret,
+			   struct bs_error *err);
+void bs_mount_options_done(struct bs_mount_options *o);
+
+/*
+ * Finds the directory on HDFS and serves it through fuse_fd, which is mounted and taken over.
+ * After a failure the process has to end.
+ */
+int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
+		     struct bs_mounted **ret, struct bs_error *err);
+/* Until it is unmounted and what was written is on HDFS; frees. */
+void bs_mounted_join(struct bs_mounted *m);
+
+#endif
