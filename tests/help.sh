@@ -52,6 +52,7 @@ commands() {
 }
 
 check_help bootseerd.8 '' bootseerd
+check_help mount.bootseer-hdfs.8 '' mount.bootseer-hdfs
 for c in $(commands bootseerctl | grep -vxE 'image|hot') $(commands bootseerctl image | sed 's/^/image+/') \
 	$(commands bootseerctl hot | sed 's/^/hot+/'); do
 	# shellcheck disable=SC2086 # "image" and its own command are two words

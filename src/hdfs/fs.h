@@ -34,6 +34,7 @@ struct bs_fs_options {
 	struct bs_ckpt *ckpt; /* outlives it */
 	struct bs_nn *nn;     /* outlives it; attributes beside ckpt's, space */
 	const char *root;     /* directory of HDFS that is the mount's root; "/" or clean */
+	const char *user;     /* whose files are that are not on HDFS yet; NULL: uid's */
 	int fuse_fd;	      /* taken over; mounted */
 	bool read_only;
 	bool one_owner;	       /* all is uid's and gid's */

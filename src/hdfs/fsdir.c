@@ -38,37 +38,19 @@ static void dir_free(struct dir *d)
 	free(d);
 }
 
-static void run_opendir(struct bs_fsjob *j)
+/* Whether it may be read shows when it is: that spares the NameNode a question. */
+void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	bs_autofree char *path = NULL;
-	struct bs_hdfs_status s = { 0 };
-	struct dir *d;
-	bool is_link;
-	int r = bs_nodes_path(j->fs, j->ino, NULL, &path);
+	struct dir *d = calloc(1, sizeof(*d));
 
-	if (r == 0)
-		r = bs_fs_status(j->fs, path, &s, &is_link);
-	if (r == 0 && s.type != BS_HDFS_DIRECTORY)
-		r = -ENOTDIR;
-	bs_hdfs_status_done(&s);
-	d = r == 0 ? calloc(1, sizeof(*d)) : NULL;
 	if (!d) {
-		bs_fsjob_end(j, r < 0 ? r : -ENOMEM);
+		(void)fuse_reply_err(req, ENOMEM);
 		return;
 	}
 	(void)pthread_mutex_init(&d->lock, NULL);
-	j->fi.fh = (uintptr_t)d;
-	if (!bs_fsjob_claim(j) || fuse_reply_open(j->req, &j->fi) < 0)
+	fi->fh = (uintptr_t)d;
+	if (fuse_reply_open(req, fi) < 0)
 		dir_free(d);
-	bs_fsjob_free(j);
-}
-
-void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
-{
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_opendir);
-
-	if (j)
-		bs_fsjob_queue(&j->fs->meta, j);
 }
 
 void bs_fsop_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -42,10 +42,11 @@ void bs_fs_attr(struct bs_fs *fs, const struct bs_hdfs_status *s, bool is_link, 
 		struct stat *ret)
 {
 	bool dir = s->type == BS_HDFS_DIRECTORY;
+	const char *owner = s->owner && *s->owner ? s->owner : fs->o.user;
 
 	*ret = (struct stat){ .st_ino = ino,
 			      .st_nlink = dir ? 2 : 1,
-			      .st_uid = bs_fsowners_uid(fs->owners, s->owner),
+			      .st_uid = bs_fsowners_uid(fs->owners, owner),
 			      .st_gid = bs_fsowners_gid(fs->owners, s->group),
 			      .st_size = dir ? 4096 : (off_t)s->len,
 			      .st_blksize = 4096 };

@@ -133,7 +133,7 @@ static int wait_ready(struct bs_fuseserve *fs, struct bs_error *err)
 	until.tv_sec += INIT_WAIT_S;
 	(void)pthread_mutex_lock(&fs->lock);
 	while (!fs->ready && r == 0)
-		r = pthread_cond_timedwait(&fs->changed, &fs->lock, &until);
+		r = pthread_cond_clockwait(&fs->changed, &fs->lock, CLOCK_MONOTONIC, &until);
 	(void)pthread_mutex_unlock(&fs->lock);
 	return r ? bs_fail(err, -ETIMEDOUT, "the kernel's FUSE did not say a word") : 0;
 }
@@ -142,17 +142,13 @@ int bs_fuseserve_start(const struct bs_fuseserve_options *o, struct bs_fuseserve
 		       struct bs_error *err)
 {
 	struct bs_fuseserve *fs = calloc(1, sizeof(*fs));
-	pthread_condattr_t attr;
 	int r;
 
 	if (!fs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	fs->o = *o;
 	(void)pthread_mutex_init(&fs->lock, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	(void)pthread_cond_init(&fs->changed, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_cond_init(&fs->changed, NULL);
 	fs->threads = calloc(o->n_threads, sizeof(*fs->threads));
 	if (!fs->threads) {
 		free(fs);

@@ -50,6 +50,10 @@ UNIT_TESTS += %D%/test-hdfs-proto
 tests_unit_test_hdfs_proto_SOURCES = %D%/test-hdfs-proto.c %D%/unit.h
 tests_unit_test_hdfs_proto_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-readahead
+tests_unit_test_hdfs_readahead_SOURCES = %D%/test-hdfs-readahead.c %D%/unit.h
+tests_unit_test_hdfs_readahead_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hdfs-reply
 tests_unit_test_hdfs_reply_SOURCES = %D%/test-hdfs-reply.c %D%/unit.h
 tests_unit_test_hdfs_reply_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)

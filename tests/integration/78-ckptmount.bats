@@ -1,0 +1,227 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
+# 78-ckptmount.bats: is a directory of HDFS a filesystem, for those who read and write
+# checkpoints?
+#
+# needs: hadoop
+# timeout: 900
+# test-timeout: 240
+# shellcheck disable=SC2030,SC2031
+
+load ../lib/common.bash
+load ../lib/netns.bash
+load ../lib/hdfs.bash
+load ../lib/ckpt.bash
+
+setup_file() {
+	bst_setup
+	hdfs_start
+	head -c 100000000 /dev/urandom >"$HDFS_ROOT/data"
+	hdfs_rest PUT /r op=MKDIRS
+	hdfs_put "$HDFS_ROOT/data" /r/data 'blocksize=16777216&replication=2'
+}
+
+teardown_file() {
+	bst_teardown
+}
+
+setup() {
+	bst_setup
+}
+
+teardown() {
+	bst_teardown
+}
+
+@test "mount, list, read, unmount: nothing is left" {
+	local pid
+	hdfs_put /etc/passwd /r/small
+	ckpt_mount m /r ro
+	[ "$(findmnt -no FSTYPE "$BST_ROOT/m")" = fuse.bootseer-hdfs ]
+	[ "$(findmnt -no SOURCE "$BST_ROOT/m")" = "$HDFS_URI/r" ]
+	[[ $(findmnt -no OPTIONS "$BST_ROOT/m") == ro,*nosuid*nodev* ]]
+	[ "$(ls "$BST_ROOT/m")" = $'data\nsmall' ]
+	[ "$(stat -c %s "$BST_ROOT/m/data")" = 100000000 ]
+	cmp "$BST_ROOT/m/data" "$HDFS_ROOT/data"
+	cmp "$BST_ROOT/m/small" /etc/passwd
+	run touch "$BST_ROOT/m/new"
+	[[ $output == *"Read-only file system"* ]]
+	pid=$(ckpt_pid m)
+	umount "$BST_ROOT/m"
+	ckpt_ended "$pid"
+}
+
+@test "the process that serves is nobody, and shut in" {
+	local pid status
+	ckpt_mount m /r
+	pid=$(ckpt_pid m)
+	status=$(cat "/proc/$pid/status")
+	echo "$status"
+	[[ $status == *$'\nUid:\t65534\t65534'* ]]
+	[[ $status == *$'\nCapPrm:\t0000000000000000\n'* ]]
+	[[ $status == *$'\nCapBnd:\t0000000000000000\n'* ]]
+	[[ $status == *$'\nNoNewPrivs:\t1\n'* ]]
+	[[ $status == *$'\nSeccomp:\t2\n'* ]]
+	[ "$(cat "/sys/class/bdi/$(mountpoint -d "$BST_ROOT/m")/read_ahead_kb")" = 1024 ]
+}
+
+@test "mount(8) and fstab know it; in the foreground SIGTERM unmounts it" {
+	local dir=$BST_ROOT/m pid
+	mkdir "$dir" "$BST_ROOT/upper" "$BST_ROOT/work"
+	unshare -m bash -euc "
+		mount -t overlay -o lowerdir=/usr/sbin,upperdir=$BST_ROOT/upper,workdir=$BST_ROOT/work bst /usr/sbin
+		ln -s $(realpath "$BOOTSEER_BUILDDIR/mount.bootseer-hdfs") /usr/sbin/mount.bootseer-hdfs
+		echo '$HDFS_URI/r $dir bootseer-hdfs hdfs_user=root,ro,conf=$HDFS_CONF,noauto,_netdev,x-test 0 0' >$BST_ROOT/fstab
+		mount -T $BST_ROOT/fstab $dir
+		cmp $dir/data $HDFS_ROOT/data
+		umount $dir
+	"
+	pid=$(ckpt_pid m) || pid=
+	[ -z "$pid" ] || ckpt_ended "$pid"
+	bst_spawn fg "$BOOTSEER_BUILDDIR/mount.bootseer-hdfs" "$HDFS_URI/r" "$dir" -o "foreground,conf=$HDFS_CONF"
+	bst_wait 10 mountpoint -q "$dir"
+	bst_stop fg
+	! mountpoint -q "$dir"
+}
+
+@test "what is wrong is said: option, source, directory, server" {
+	local mount=$BOOTSEER_BUILDDIR/mount.bootseer-hdfs
+	mkdir "$BST_ROOT/m"
+	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -o user=root,colour=red
+	[ "$status" = 2 ] && [[ $output == *"no option 'colour'"* ]]
+	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -f -s -o colour=red
+	[ "$status" = 0 ]
+	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -o unit=5000
+	[ "$status" = 2 ] && [[ $output == *"a multiple of 1 MiB"* ]]
+	run "$mount" "$HDFS_URI/r" "$BST_ROOT/absent"
+	[ "$status" = 32 ]
+	run "$mount" "$HDFS_URI/none" "$BST_ROOT/m" -o "conf=$HDFS_CONF"
+	[ "$status" = 32 ] && [[ $output == *"/none"* ]]
+	run "$mount" "$HDFS_URI/r/data" "$BST_ROOT/m" -o "conf=$HDFS_CONF"
+	[ "$status" = 32 ] && [[ $output == *"not a directory"* ]]
+	run timeout 20 "$mount" "webhdfs://127.0.0.1:9/" "$BST_ROOT/m" -o deadline=1s
+	[ "$status" = 32 ] && [[ $output == *127.0.0.1:9* ]]
+	! mountpoint -q "$BST_ROOT/m"
+	! ckpt_pid m
+}
+
+@test "10,000 entries are listed in less than a second, with their sizes" {
+	local start ms
+	hdfs_rest PUT /many op=MKDIRS
+	seq -f "url = \"http://$(hdfs_datanode_ip 1):9864/webhdfs/v1/many/file-%05.0f?op=CREATE&user.name=root&replication=1&namenoderpcaddress=${HDFS_URI#hdfs://}\"
+upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
+	# the NameNode makes entries faster when they are directories
+	seq -f "url = \"http://$(hdfs_namenode_ip 1):9870/webhdfs/v1/many/dir-%05.0f?op=MKDIRS&user.name=root\"" 0 9989 >"$BST_ROOT/curl2"
+	curl -sS -o /dev/null -K "$BST_ROOT/curl"
+	curl -sS -o /dev/null --parallel --parallel-max 50 -X PUT -K "$BST_ROOT/curl2" >/dev/null
+	hdfs_put /etc/passwd /many/file-00003
+	ckpt_mount m /many
+	start=$(date +%s%N)
+	find "$BST_ROOT/m" -mindepth 1 -maxdepth 1 -printf '%f %s\n' >"$BST_ROOT/list"
+	ms=$((($(date +%s%N) - start) / 1000000))
+	echo "# $(wc -l <"$BST_ROOT/list") entries in $ms ms" >&3
+	[ "$(wc -l <"$BST_ROOT/list")" = 10000 ]
+	grep -qx "file-00003 $(stat -c %s /etc/passwd)" "$BST_ROOT/list"
+	start=$(date +%s%N)
+	ls -l "$BST_ROOT/m" | wc -l
+	ms=$((($(date +%s%N) - start) / 1000000))
+	echo "# ls -l: $ms ms" >&3
+	[ "$ms" -lt 1000 ]
+}
+
+@test "owners by name, and what another client changes is seen" {
+	ckpt_mount m /r attr_timeout=0s
+	hdfs_put /etc/passwd /r/owned
+	hdfs_rest PUT /r/owned 'op=SETOWNER&owner=daemon&group=games'
+	[ "$(stat -c %U:%G "$BST_ROOT/m/owned")" = daemon:games ]
+	hdfs_rest PUT /r/owned 'op=SETOWNER&owner=noone-here&group=nogroup-here'
+	[ "$(stat -c %u "$BST_ROOT/m/owned")" = 65534 ]
+	hdfs_rest PUT /r/owned 'op=SETPERMISSION&permission=640'
+	[ "$(stat -c %a "$BST_ROOT/m/owned")" = 640 ]
+	hdfs_put /etc/group /r/owned
+	cmp "$BST_ROOT/m/owned" /etc/group
+	hdfs_rest DELETE /r/owned op=DELETE
+	run stat "$BST_ROOT/m/owned"
+	[[ $output == *"No such file"* ]]
+	ckpt_mount u /r uid=1,gid=2
+	[ "$(stat -c %u:%g "$BST_ROOT/u/data")" = 1:2 ]
+}
+
+@test "a mapping, many readers, many open files" {
+	ckpt_mount m /r memory=64M
+	python3 - "$BST_ROOT/m/data" "$HDFS_ROOT/data" <<-'EOT'
+		import mmap, os, random, sys, threading
+		want = open(sys.argv[2], "rb").read()
+		f = open(sys.argv[1], "rb")
+		m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
+		rnd = random.Random(1)
+		for i in range(200):
+		    at = rnd.randrange(len(want) - 5000)
+		    assert m[at:at + 5000] == want[at:at + 5000], at
+		assert m[:] == want
+		files = [open(sys.argv[1], "rb", buffering=0) for _ in range(1000)]
+		os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+		bad = []
+		def read(i):
+		    at = i * 1400000
+		    files[i].seek(at)
+		    if files[i].read(1 << 20) != want[at:at + (1 << 20)]:
+		        bad.append(i)
+		threads = [threading.Thread(target=read, args=(i,)) for i in range(64)]
+		[t.start() for t in threads]
+		[t.join() for t in threads]
+		assert not bad
+		for i, f in enumerate(files):
+		    f.seek(i * 90000)
+		    assert f.read(10) == want[i * 90000:i * 90000 + 10]
+	EOT
+}
+
+@test "a DataNode is killed, another hangs: readers go on" {
+	local start=$SECONDS pid
+	ckpt_mount m /r
+	hdfs_datanode_pause 1
+	timeout 60 cmp "$BST_ROOT/m/data" "$HDFS_ROOT/data"
+	hdfs_datanode_resume 1
+	echo "# hangs: $((SECONDS - start)) s" >&3
+	ckpt_umount m
+	ckpt_mount m /r
+	start=$SECONDS
+	(sleep 0.3; hdfs_datanode_kill 2) &
+	timeout 60 cmp "$BST_ROOT/m/data" "$HDFS_ROOT/data"
+	wait $!
+	echo "# killed: $((SECONDS - start)) s" >&3
+	hdfs_datanode_start 2
+	bst_wait 30 hdfs_live 4
+}
+
+@test "who waits can be killed, and comes to an end by itself" {
+	local i pid
+	hdfs_put_at 3 "$HDFS_ROOT/data" /r/one
+	ckpt_mount m /r deadline=8s
+	for i in 1 2 3 4; do hdfs_datanode_pause $i; done
+	cat "$BST_ROOT/m/one" >/dev/null 3>&- &
+	pid=$!
+	sleep 1
+	kill -KILL $pid
+	bst_wait 3 bst_dead $pid
+	run timeout 30 cat "$BST_ROOT/m/one"
+	[ "$status" = 1 ]
+	[[ $output == *"Connection timed out"* ]]
+	for i in 1 2 3 4; do hdfs_datanode_resume $i; done
+	bst_wait 30 cmp "$BST_ROOT/m/one" "$HDFS_ROOT/data"
+	hdfs_rest DELETE /r/one op=DELETE
+}
+
+@test "the process is killed: an error, and it can be unmounted" {
+	ckpt_mount m /r
+	exec 5<"$BST_ROOT/m/data"
+	kill -KILL "$(ckpt_pid m)"
+	run head -c 1 "$BST_ROOT/m/data"
+	[ "$status" = 1 ]
+	[[ $output == *"not connected"* ]]
+	exec 5<&-
+	umount "$BST_ROOT/m"
+}
