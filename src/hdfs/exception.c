@@ -64,6 +64,8 @@ static const struct entry table[] = {
 	{ "SnapshotAccessControlException", NULL, EROFS, BS_HDFS_NONE },
 	{ NULL, "attributes provided was not found", ENODATA, BS_HDFS_NONE },
 	{ NULL, "No matching attributes found", ENODATA, BS_HDFS_NONE },
+	{ NULL, "already exists. The REPLACE flag must be specified", EEXIST, BS_HDFS_NONE },
+	{ NULL, "does not exist. The CREATE flag must be specified", ENODATA, BS_HDFS_NONE },
 	{ "XAttrNotFoundException", NULL, ENODATA, BS_HDFS_NONE },
 	{ NULL, "File does not exist", ENOENT, BS_HDFS_NONE },
 };

@@ -354,8 +354,10 @@ static void run_unlink(struct bs_fsjob *j)
 	bs_autofree char *path = NULL;
 	int r = bs_nodes_path(j->fs, j->ino, j->name, &path);
 
-	if (r == 0)
+	if (r == 0) {
+		bs_fs_keep(j->fs, j->ino, j->name, path);
 		r = bs_ckpt_unlink(j->fs->o.ckpt, path, NULL);
+	}
 	if (r == 0 || r == -ENOENT)
 		bs_nodes_unname(j->fs, j->ino, j->name);
 	bs_fsjob_end(j, r);
@@ -449,8 +451,11 @@ static void run_rename(struct bs_fsjob *j)
 
 	if (r == 0)
 		r = bs_nodes_path(j->fs, j->ino2, j->name2, &to);
-	if (r == 0)
+	if (r == 0) {
+		if (!(j->flags & RENAME_NOREPLACE))
+			bs_fs_keep(j->fs, j->ino2, j->name2, to);
 		r = bs_ckpt_rename(j->fs->o.ckpt, from, to, j->flags & RENAME_NOREPLACE, NULL);
+	}
 	if (r == 0)
 		bs_nodes_rename(j->fs, j->ino, j->name, j->ino2, j->name2);
 	bs_fsjob_end(j, r);

@@ -37,6 +37,7 @@ void bs_nodes_init(struct bs_nodes *t)
 static void node_free(struct bs_node *n)
 {
 	(void)bs_units_free(n->units);
+	free(n->kept);
 	free(n->key);
 	free(n);
 }
@@ -307,6 +308,18 @@ struct bs_node *bs_node_use(struct bs_fs *fs, fuse_ino_t ino)
 
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	n = find(&fs->nodes, ino);
+	if (n)
+		n->uses++;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	return n;
+}
+
+struct bs_node *bs_node_use_name(struct bs_fs *fs, fuse_ino_t parent, const char *name)
+{
+	struct bs_node *n;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	n = find_name(&fs->nodes, parent, name);
 	if (n)
 		n->uses++;
 	(void)pthread_mutex_unlock(&fs->nodes.lock);

@@ -35,6 +35,12 @@ struct bs_node {
 	bool cached;		/* the kernel may have pages of it */
 	struct bs_units *units; /* what was read ahead, or NULL */
 	uint64_t opens;		/* handles */
+	/*
+	 * All of it, when its name was taken away while it was open: HDFS gives the bytes of a
+	 * small file to nobody any more. Set once.
+	 */
+	char *kept;
+	size_t kept_len;
 };
 
 struct bs_nodes {
@@ -131,8 +137,9 @@ void bs_nodes_forget(struct bs_fs *fs, fuse_ino_t ino, uint64_t n);
 void bs_nodes_unname(struct bs_fs *fs, fuse_ino_t parent, const char *name);
 void bs_nodes_rename(struct bs_fs *fs, fuse_ino_t from, const char *name, fuse_ino_t to,
 		     const char *newname);
-/* For as long as it is used; NULL: there is none. */
+/* For as long as it is used; NULL: there is none. The second: by name. */
 struct bs_node *bs_node_use(struct bs_fs *fs, fuse_ino_t ino);
+struct bs_node *bs_node_use_name(struct bs_fs *fs, fuse_ino_t parent, const char *name);
 void bs_node_unuse(struct bs_fs *fs, struct bs_node *n);
 
 /* --- owners (fsowner.c): names of HDFS and numbers here ---------------------------------------- */
@@ -189,6 +196,11 @@ void bs_fsop_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
 void bs_fsop_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void bs_fsop_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi);
 void bs_fsop_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
+/*
+ * Before the name of a file in parent is taken away: if it is open, and small enough, its bytes
+ * are read and kept with the node.
+ */
+void bs_fs_keep(struct bs_fs *fs, fuse_ino_t parent, const char *name, const char *path);
 /* The handle's file, for setattr and getattr; NULL: no file's. */
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi);
 

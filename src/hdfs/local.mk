@@ -2,7 +2,6 @@ noinst_LIBRARIES += src/hdfs/libhdfs.a
 src_hdfs_libhdfs_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/ckpt.h \
-	%D%/ckptplain.c \
 	%D%/datanode.c %D%/datanode.h \
 	%D%/ev.c %D%/ev.h \
 	%D%/exception.c \

@@ -471,7 +471,7 @@ int bs_reply_token(const char *text, size_t len, char **ret, struct bs_error *er
 int bs_reply_xattr(const char *text, size_t len, char **ret, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *doc = NULL;
-	const struct bs_json *all;
+	const struct bs_json *all, *value;
 	int r = parse(text, len, &doc, err);
 
 	if (r < 0)
@@ -481,7 +481,12 @@ int bs_reply_xattr(const char *text, size_t len, char **ret, struct bs_error *er
 		return bad(err, "XAttrs");
 	if (bs_json_n(all) == 0)
 		return bs_fail(err, -ENODATA, "there is no such attribute");
-	r = copy_text(bs_json_get(bs_json_at(all, 0), "value"), ret);
+	value = bs_json_get(bs_json_at(all, 0), "value");
+	if (bs_json_is(value, BS_JSON_NULL)) { /* an empty one */
+		*ret = bs_strf("0x");
+		return *ret ? 0 : bs_fail(err, -ENOMEM, "out of memory");
+	}
+	r = copy_text(value, ret);
 	return r == -EBADMSG ? bad(err, "value") : r < 0 ? bs_fail(err, r, "out of memory") : 0;
 }
 
