@@ -39,6 +39,8 @@ struct bs_ckpt_file;
 struct bs_error;
 struct bs_nn;
 struct bs_reader;
+struct bs_view;
+struct bs_writer;
 
 #define BS_CKPT_HIDDEN ".bootseer"
 #define BS_CKPT_SIZE_MAX ((UINT64_C(1) << 50)) /* of a file; -EFBIG */
@@ -49,7 +51,7 @@ struct bs_ckpt_options {
 	struct bs_nn *nn;	    /* outlives it; its loop sends what is written */
 	struct bs_reader *reader;   /* outlives it */
 	bool read_only;		    /* -EROFS for all that changes something */
-	enum bs_ckpt_layout layout; /* of files that are written anew */
+	enum bs_ckpt_layout layout; /* of files that are written */
 	uint32_t unit;		    /* 0: 4 MiB; bytes, a multiple of 1 MiB up to 1 GiB */
 	uint32_t files;		    /* of a segment; 0: as the DataNodes are, 16 at most */
 	uint32_t replication;	    /* 0: the cluster's */
@@ -57,6 +59,9 @@ struct bs_ckpt_options {
 	uint64_t mount_bytes;	    /* 0: 512 MiB; of all */
 	uint64_t deadline_ns;	    /* 0: 60 s; of a read, and of sending one unit */
 	uint64_t grace_ns;	    /* 0: 1 h; how long a replaced generation is kept */
+	/* called before each step of a commit, with its name; for tests. May be NULL */
+	void (*step)(const char *name, void *cookie);
+	void *cookie;
 };
 
 int bs_ckpt_new(const struct bs_ckpt_options *o, struct bs_ckpt **ret, struct bs_error *err);
@@ -69,7 +74,7 @@ DEFINE_BS_AUTO(ckpt, struct bs_ckpt, bs_ckpt_free)
 /*
  * hdfs/namenode.h's, but of a file: len is what a reader sees, and block_size the unit where it
  * is striped. Files that are being written have their size of now. file_id is 0 for one that is
- * not on HDFS yet. atime_ms is mtime_ms for a striped file.
+ * not on HDFS yet, and its owner and group are "": who mounts. atime_ms is mtime_ms for a striped file.
  */
 int bs_ckpt_stat(struct bs_ckpt *c, const char *path, struct bs_hdfs_status *ret,
 		 struct bs_error *err);
@@ -112,10 +117,15 @@ int bs_ckpt_open(struct bs_ckpt *c, const char *path, unsigned int flags, uint32
 uint64_t bs_ckpt_size(struct bs_ckpt_file *f);
 /* As bs_ckpt_stat, of what the handle has open, also when its name is gone. */
 int bs_ckpt_fstat(struct bs_ckpt_file *f, struct bs_hdfs_status *ret, struct bs_error *err);
-/* Bytes of a unit, for readahead: reads of whole units have their sums checked. Plain: the block's. */
+/* For readahead: reads of whole units have their sums checked. Of a plain file: the block's. */
 uint64_t bs_ckpt_unit(const struct bs_ckpt_file *f);
 /* How many units are worth being read at once. */
 unsigned int bs_ckpt_streams(const struct bs_ckpt_file *f);
+
+struct bs_job { /* of the tree's threads */
+	struct bs_list link;
+	void (*fn)(struct bs_job *j); /* may block, frees or forgets it */
+};
 
 /*
  * One read; the owner keeps it and buf until done was called, exactly once, on a thread of the
@@ -133,8 +143,10 @@ struct bs_ckpt_read {
 	char text[160];
 
 	/* the tree's */
-	struct bs_ckpt_file *file;
-	struct bs_list link;
+	struct bs_job job;
+	struct bs_view *view;
+	struct bs_writer *writer;
+	size_t first_len;
 	unsigned int left; /* atomic */
 };
 

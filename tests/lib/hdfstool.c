@@ -15,13 +15,22 @@
  *   truncate URL LEN | concat URL PATH... | summary URL | space URL | defaults URL
  *   setxattr URL NAME VALUE | getxattr URL NAME | lsxattr URL | rmxattr URL NAME
  *   token URL RENEWER | renew URL TOKEN | tokenfile URL RENEWER SERVICE (a file to stdout)
- * Options: --conf DIR --user NAME --token-file FILE --ca FILE --kerberos --http (never
+ * of the checkpoint tree (hdfs/ckpt.h), true sizes, no .bootseer:
+ *   cksave URL FILE [PIECE] | ckload URL (stdout) [PIECE] | ckfetch URL | ckstat URL
+ *   ckls URL (NAME SIZE) | ckrm URL | ckrmdir URL | ckmv URL PATH | ckchmod URL MODE
+ *   ckedit URL EDIT...      w:OFF:TEXT, f:OFF:LEN:BYTE, t:LEN, a:TEXT, s, r:OFF:LEN, p:MS
+ *   ckslow URL LEN MS       ckload in pieces of LEN with pauses
+ *   ckgc URL [recursive]    SEGMENTS BYTES KEPT
+ * Options: --layout striped|plain --unit BYTES --files N --repl N --create --excl --trunc
+ * --die STEP (ends there without a word) --lease DURATION --grace DURATION
+ * --conf DIR --user NAME --token-file FILE --ca FILE --kerberos --http (never
  * the DataNodes' protocol) --deadline SECONDS --piece BYTES
  * --node BYTES (hdfs/read.h) --stats. Errors: "ERRNO: text", status 1.
  */
 #include "config.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +45,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "hdfs/ckpt.h"
 #include "hdfs/file.h"
 #include "hdfs/namenode.h"
 #include "hdfs/place.h"
@@ -51,7 +61,9 @@ struct tool {
 	struct bs_reader *reader;
 	struct bs_hdfs_place place;
 	const char *path;
-	uint64_t deadline_ns;
+	struct bs_ckpt *ckpt;
+	unsigned int flags; /* of open */
+	uint64_t deadline_ns, lease_ns;
 	char **args; /* behind the URL, NULL at the end */
 	int n_args;
 };
@@ -363,6 +375,209 @@ static int do_tokenfile(struct tool *t, struct bs_error *err)
 	return b.error ? b.error : bs_write_full(STDOUT_FILENO, bs_buf_str(&b), b.len);
 }
 
+/* --- the checkpoint tree --------------------------------------------------------------------- */
+
+static void tell_rate(uint64_t bytes, uint64_t begin_ns)
+{
+	uint64_t ns = bs_clock_ns() - begin_ns;
+
+	(void)fprintf(stderr, "%" PRIu64 " bytes %.3f s %.1f MB/s\n", bytes, (double)ns / 1e9,
+		      (double)bytes * 1e3 / (double)ns);
+}
+
+static int copy_in(struct bs_ckpt_file *f, const char *name, size_t piece, struct bs_error *err)
+{
+	bs_autofd int fd = open(name, O_RDONLY | O_CLOEXEC);
+	bs_autofree char *buf = malloc(piece);
+	uint64_t begin = bs_clock_ns(), off = 0;
+	ssize_t n;
+	int r = 0;
+
+	if (fd < 0)
+		return bs_fail_errno(err, -errno, "'%s'", name);
+	while (r == 0 && (n = bs_read_full(fd, buf, piece)) > 0) {
+		r = bs_ckpt_write(f, buf, (size_t)n, off, err);
+		off += (uint64_t)n;
+	}
+	if (r == 0)
+		r = bs_ckpt_sync(f, err);
+	if (r == 0)
+		tell_rate(off, begin);
+	return r;
+}
+
+static int do_cksave(struct tool *t, struct bs_error *err)
+{
+	struct bs_ckpt_file *f;
+	unsigned int flags = t->flags | BS_CKPT_WRITE | BS_CKPT_CREATE | BS_CKPT_TRUNC;
+	int r = bs_ckpt_open(t->ckpt, t->path, flags, 0644, &f, err), q;
+
+	if (r < 0)
+		return r;
+	r = copy_in(f, arg(t, 0), (size_t)number(t, 1, 1u << 20), err);
+	q = bs_ckpt_close(f, r < 0 ? NULL : err);
+	return r < 0 ? r : q;
+}
+
+static int load(struct tool *t, size_t piece, uint64_t pause_ms, bool print, struct bs_error *err)
+{
+	struct timespec pause = { .tv_sec = (time_t)(pause_ms / 1000),
+				  .tv_nsec = (long)(pause_ms % 1000 * BS_NS_PER_MS) };
+	bs_autofree char *buf = malloc(piece);
+	uint64_t begin = bs_clock_ns(), off = 0;
+	struct bs_ckpt_file *f;
+	ssize_t n = 1;
+	int r = bs_ckpt_open(t->ckpt, t->path, 0, 0, &f, err);
+
+	while (r == 0 && n > 0) {
+		n = bs_ckpt_pread(f, buf, piece, off, err);
+		r = n < 0 ? (int)n : 0;
+		if (n > 0 && print)
+			r = bs_write_full(STDOUT_FILENO, buf, (size_t)n);
+		off += n > 0 ? (uint64_t)n : 0;
+		if (pause_ms)
+			(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	if (r == 0)
+		tell_rate(off, begin);
+	if (n >= 0 || r != -ENOENT)
+		(void)bs_ckpt_close(f, NULL);
+	return r;
+}
+
+static int do_ckload(struct tool *t, struct bs_error *err)
+{
+	return load(t, (size_t)number(t, 0, 64u << 20), 0, true, err);
+}
+
+static int do_ckfetch(struct tool *t, struct bs_error *err)
+{
+	return load(t, (size_t)number(t, 0, 128u << 20), 0, false, err);
+}
+
+static int do_ckslow(struct tool *t, struct bs_error *err)
+{
+	return load(t, (size_t)number(t, 0, 1u << 20), number(t, 1, 100), true, err);
+}
+
+static int do_ckstat(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_status s;
+	int r = bs_ckpt_stat(t->ckpt, t->path, &s, err);
+
+	if (r < 0)
+		return r;
+	(void)printf("%s %o %" PRIu64 " %" PRIu64 "\n",
+		     s.type == BS_HDFS_DIRECTORY ? "directory" : "file", s.mode, s.len,
+		     s.block_size);
+	bs_hdfs_status_done(&s);
+	return 0;
+}
+
+static int do_ckls(struct tool *t, struct bs_error *err)
+{
+	struct bs_hdfs_list l = { 0 };
+	int r = bs_ckpt_list(t->ckpt, t->path, &l, err);
+
+	for (size_t i = 0; r == 0 && i < l.n; i++)
+		(void)printf("%s %" PRIu64 "\n", l.v[i].name, l.v[i].len);
+	bs_hdfs_list_done(&l);
+	return r;
+}
+
+static int do_ckrm(struct tool *t, struct bs_error *err)
+{
+	return bs_ckpt_unlink(t->ckpt, t->path, err);
+}
+
+static int do_ckrmdir(struct tool *t, struct bs_error *err)
+{
+	return bs_ckpt_rmdir(t->ckpt, t->path, err);
+}
+
+static int do_ckmv(struct tool *t, struct bs_error *err)
+{
+	return bs_ckpt_rename(t->ckpt, t->path, arg(t, 0), t->n_args > 1, err);
+}
+
+static int do_ckchmod(struct tool *t, struct bs_error *err)
+{
+	return bs_ckpt_set_mode(t->ckpt, t->path, octal(arg(t, 0)), err);
+}
+
+static int do_ckgc(struct tool *t, struct bs_error *err)
+{
+	struct bs_ckpt_gc gc = { .lease_ns = t->lease_ns, .recursive = t->n_args > 0 };
+	int r = bs_ckpt_gc(t->ckpt, t->path, &gc, err);
+
+	if (r == 0)
+		(void)printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", gc.segments, gc.bytes,
+			     gc.kept);
+	return r;
+}
+
+static int fill(struct bs_ckpt_file *f, uint64_t off, uint64_t len, int byte, struct bs_error *err)
+{
+	bs_autofree char *buf = malloc(len ? len : 1);
+
+	memset(buf, byte, len);
+	return bs_ckpt_write(f, buf, len, off, err);
+}
+
+static int show(struct bs_ckpt_file *f, uint64_t off, uint64_t len, struct bs_error *err)
+{
+	bs_autofree char *buf = malloc(len ? len : 1);
+	ssize_t n = bs_ckpt_pread(f, buf, len, off, err);
+
+	return n < 0 ? (int)n : bs_write_full(STDOUT_FILENO, buf, (size_t)n);
+}
+
+static int edit(struct bs_ckpt_file *f, const char *text, struct bs_error *err)
+{
+	uint64_t n[3] = { 0 };
+	const char *at = text + 1;
+	int i;
+
+	for (i = 0; i < 3 && *at == ':' && at[1] >= '0' && at[1] <= '9'; i++) {
+		char *end;
+
+		n[i] = strtoull(at + 1, &end, 10);
+		at = end;
+	}
+	at += *at == ':';
+	switch (text[0]) {
+	case 'w':
+		return bs_ckpt_write(f, at, strlen(at), n[0], err);
+	case 'a':
+		return bs_ckpt_write(f, text + 2, strlen(text + 2), BS_CKPT_END, err);
+	case 'f':
+		return fill(f, n[0], n[1], (int)n[2], err);
+	case 't':
+		return bs_ckpt_truncate(f, n[0], err);
+	case 's':
+		return bs_ckpt_sync(f, err);
+	case 'r':
+		return show(f, n[0], n[1], err);
+	case 'p':
+		return usleep((useconds_t)n[0] * 1000);
+	default:
+		return bs_fail(err, -EINVAL, "no edit '%s'", text);
+	}
+}
+
+static int do_ckedit(struct tool *t, struct bs_error *err)
+{
+	struct bs_ckpt_file *f;
+	int r = bs_ckpt_open(t->ckpt, t->path, t->flags | BS_CKPT_WRITE, 0644, &f, err), q;
+
+	if (r < 0)
+		return r;
+	for (int i = 0; r == 0 && i < t->n_args; i++)
+		r = edit(f, t->args[i], err);
+	q = bs_ckpt_close(f, r < 0 ? NULL : err);
+	return r < 0 ? r : q;
+}
+
 static const struct {
 	const char *name;
 	int (*fn)(struct tool *t, struct bs_error *err);
@@ -375,7 +590,11 @@ static const struct {
 	{ "summary", do_summary },     { "space", do_space },	    { "defaults", do_defaults },
 	{ "setxattr", do_setxattr },   { "getxattr", do_getxattr }, { "lsxattr", do_lsxattr },
 	{ "rmxattr", do_rmxattr },     { "token", do_token },	    { "renew", do_renew },
-	{ "tokenfile", do_tokenfile },
+	{ "tokenfile", do_tokenfile }, { "cksave", do_cksave },	    { "ckload", do_ckload },
+	{ "ckfetch", do_ckfetch },     { "ckstat", do_ckstat },	    { "ckls", do_ckls },
+	{ "ckrm", do_ckrm },	       { "ckmv", do_ckmv },	    { "ckedit", do_ckedit },
+	{ "ckgc", do_ckgc },	       { "ckslow", do_ckslow },	    { "ckrmdir", do_ckrmdir },
+	{ "ckchmod", do_ckchmod },
 };
 
 struct given {
@@ -383,7 +602,34 @@ struct given {
 	struct bs_nn_options nn;
 	bool http, stats;
 	uint64_t deadline_ns, piece, node;
+	struct bs_ckpt_options ckpt;
+	const char *die;
+	unsigned int flags;
+	uint64_t lease_ns;
 };
+
+/* A program that is killed at this step. */
+static void on_step(const char *name, void *cookie)
+{
+	if (bs_streq(name, cookie))
+		_exit(9);
+}
+
+static int set_up_tree(struct tool *t, const struct given *g, struct bs_error *err)
+{
+	struct bs_ckpt_options co = g->ckpt;
+
+	co.nn = t->nn;
+	co.reader = t->reader;
+	co.deadline_ns = g->deadline_ns;
+	if (g->die) {
+		co.step = on_step;
+		co.cookie = strdup(g->die);
+	}
+	t->flags = g->flags;
+	t->lease_ns = g->lease_ns;
+	return bs_ckpt_new(&co, &t->ckpt, err);
+}
 
 static int set_up(struct tool *t, const struct given *g, const char *url, struct bs_error *err)
 {
@@ -410,22 +656,65 @@ static int set_up(struct tool *t, const struct given *g, const char *url, struct
 	ro.http_always = g->http;
 	ro.piece_bytes = (size_t)g->piece;
 	ro.node_bytes = (size_t)g->node;
-	return bs_reader_new(&ro, &t->reader, err);
+	r = bs_reader_new(&ro, &t->reader, err);
+	return r < 0 ? r : set_up_tree(t, g, err);
 }
 
 static void tell(struct tool *t)
 {
 	struct bs_reader_stats s;
 	struct bs_nn_stats n;
+	struct bs_ckpt_stats k;
 
 	bs_reader_stats(t->reader, &s);
 	bs_nn_stats(t->nn, &n);
+	bs_ckpt_stats(t->ckpt, &k);
 	(void)fprintf(stderr,
 		      "bytes=%" PRIu64 " pieces=%" PRIu64 " hedges=%" PRIu64 " retries=%" PRIu64
 		      " bad=%" PRIu64 " http=%" PRIu64 " connections=%" PRIu64 " reused=%" PRIu64
-		      " requests=%" PRIu64 " failovers=%" PRIu64 " nnretries=%" PRIu64 "\n",
+		      " requests=%" PRIu64 " failovers=%" PRIu64 " nnretries=%" PRIu64
+		      " sent=%" PRIu64 " again=%" PRIu64 " sums=%" PRIu64 " wrong=%" PRIu64 "\n",
 		      s.bytes, s.pieces, s.hedges, s.retries, s.bad_replicas, s.http_bytes,
-		      s.connections, s.reused, n.requests, n.failovers, n.retries);
+		      s.connections, s.reused, n.requests, n.failovers, n.retries, k.sent,
+		      k.placed_again, k.sums_checked, k.sums_wrong);
+}
+
+static int parse_ckpt(int c, struct given *g)
+{
+	uint64_t n = 0;
+
+	switch (c) {
+	case 'L':
+		g->ckpt.layout = bs_streq(optarg, "plain") ? BS_CKPT_PLAIN : BS_CKPT_STRIPED;
+		return 0;
+	case 'U':
+		if (bs_parse_size(optarg, &n) < 0)
+			return -EINVAL;
+		g->ckpt.unit = (uint32_t)n;
+		return 0;
+	case 'F':
+		return bs_parse_u32(optarg, &g->ckpt.files);
+	case 'R':
+		return bs_parse_u32(optarg, &g->ckpt.replication);
+	case 'D':
+		g->die = optarg;
+		return 0;
+	case 'l':
+		return bs_parse_duration(optarg, &g->lease_ns);
+	case 'g':
+		return bs_parse_duration(optarg, &g->ckpt.grace_ns);
+	case 'C':
+		g->flags |= BS_CKPT_CREATE;
+		return 0;
+	case 'E':
+		g->flags |= BS_CKPT_CREATE | BS_CKPT_EXCL;
+		return 0;
+	case 'T':
+		g->flags |= BS_CKPT_TRUNC;
+		return 0;
+	default:
+		return -EINVAL;
+	}
 }
 
 static int parse_options(int argc, char **argv, struct given *g)
@@ -441,6 +730,16 @@ static int parse_options(int argc, char **argv, struct given *g)
 		{ "stats", no_argument, NULL, 's' },
 		{ "piece", required_argument, NULL, 'p' },
 		{ "node", required_argument, NULL, 'n' },
+		{ "layout", required_argument, NULL, 'L' },
+		{ "unit", required_argument, NULL, 'U' },
+		{ "files", required_argument, NULL, 'F' },
+		{ "repl", required_argument, NULL, 'R' },
+		{ "die", required_argument, NULL, 'D' },
+		{ "lease", required_argument, NULL, 'l' },
+		{ "grace", required_argument, NULL, 'g' },
+		{ "create", no_argument, NULL, 'C' },
+		{ "excl", no_argument, NULL, 'E' },
+		{ "trunc", no_argument, NULL, 'T' },
 		{ 0 },
 	};
 	int c;
@@ -481,7 +780,8 @@ static int parse_options(int argc, char **argv, struct given *g)
 				return -EINVAL;
 			break;
 		default:
-			return -EINVAL;
+			if (parse_ckpt(c, g) < 0)
+				return -EINVAL;
 		}
 	}
 	return argc - optind < 2 ? -EINVAL : 0;
@@ -511,8 +811,9 @@ int main(int argc, char **argv)
 	}
 	if (r < 0)
 		(void)fprintf(stderr, "%s: %s\n", strerrorname_np(-r), bs_error_text(&err));
-	if (g.stats && t.reader)
+	if (g.stats && t.ckpt)
 		tell(&t);
+	(void)bs_ckpt_free(t.ckpt);
 	(void)bs_reader_free(t.reader);
 	(void)bs_nn_free(t.nn);
 	(void)bs_loop_free(t.loop);
