@@ -24,7 +24,9 @@ struct handle {
 	struct bs_units_handle units; /* the file, and who uses it */
 	struct bs_fs *fs;
 	struct bs_node *node;
+	struct bs_list link; /* of the node's */
 	bool writes, append;
+	bool noted; /* counted with the node */
 };
 
 /* A read that is under way: by units, else by itself. */
@@ -105,6 +107,8 @@ static bool note_open(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_s
 	n->cached = true;
 	n->writers += h->writes;
 	n->opens++;
+	h->noted = true;
+	bs_list_append(&n->handles, &h->link);
 	if (n->writers == 0 && !n->units && fs->unitpool)
 		n->units = bs_units_new(fs->unitpool, s->len, read_unit(h->units.file),
 					BS_MIN(bs_ckpt_streams(h->units.file), STREAMS_MAX));
@@ -119,6 +123,7 @@ static void note_release(struct bs_fs *fs, struct handle *h)
 
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	n->opens--;
+	bs_list_remove(&h->link);
 	if (h->writes) {
 		n->writers--;
 		n->file_id = 0; /* it is another on HDFS now */
@@ -149,6 +154,7 @@ static int handle_new(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle 
 		return -ENOMEM;
 	h->units = (struct bs_units_handle){ .file = f, .refs = 1, .closed = on_closed };
 	h->fs = j->fs;
+	bs_list_init(&h->link);
 	h->writes = (j->fi.flags & O_ACCMODE) != O_RDONLY || j->fi.flags & O_TRUNC;
 	h->append = j->fi.flags & O_APPEND;
 	atomic_fetch_add(&j->fs->n_open, 1);
@@ -162,7 +168,8 @@ static void handle_release(struct handle *h)
 	struct bs_node *n = h->node;
 
 	if (n) {
-		note_release(fs, h);
+		if (h->noted)
+			note_release(fs, h);
 		bs_node_unuse(fs, n);
 	}
 	atomic_fetch_sub(&fs->n_open, 1);
@@ -378,6 +385,28 @@ static void start_read(struct bs_fs *fs, struct fsread *r)
 			 1);
 	if (a == BS_UNITS_DIRECT)
 		read_direct(r);
+}
+
+int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret)
+{
+	struct bs_hdfs_status s = { 0 };
+	struct handle *h = NULL;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	if (!bs_list_empty(&n->handles)) {
+		h = bs_list_entry(n->handles.prev, struct handle, link);
+		(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
+	}
+	*ret = n->last;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	if (!h)
+		return -ESTALE;
+	if (bs_ckpt_fstat(h->units.file, &s, NULL) == 0)
+		bs_fs_attr(fs, &s, false, n->ino, ret);
+	ret->st_nlink = 0;
+	bs_hdfs_status_done(&s);
+	bs_units_handle_put(&h->units);
+	return 0;
 }
 
 /* What another client makes of the file meanwhile is no reason to fail: then nothing is kept. */

@@ -227,6 +227,8 @@ static void answer_attr(struct bs_fsjob *j)
 	}
 	if (r == 0)
 		bs_fs_attr(j->fs, &s, is_link, n->ino, &st);
+	else if (r == -ESTALE)
+		r = bs_fs_nameless(j->fs, n, &st);
 	bs_node_unuse(j->fs, n);
 	bs_hdfs_status_done(&s);
 	if (r < 0) {

@@ -32,6 +32,7 @@ void bs_nodes_init(struct bs_nodes *t)
 	bs_map_init(&t->by_name);
 	t->last_id = FUSE_ROOT_ID;
 	t->root = (struct bs_node){ .id = FUSE_ROOT_ID, .ino = FUSE_ROOT_ID, .is_dir = true };
+	bs_list_init(&t->root.handles);
 }
 
 static void node_free(struct bs_node *n)
@@ -175,6 +176,7 @@ static struct bs_node *add(struct bs_nodes *t, struct bs_node *parent, const cha
 		free(n);
 		return NULL;
 	}
+	bs_list_init(&n->handles);
 	n->name = n->key + sizeof(uint64_t);
 	if (bs_map_put(&t->by_name, n->key, n->key_len, n) < 0) {
 		(void)bs_map_remove(&t->by_id, &n->id, sizeof(n->id));
@@ -233,6 +235,7 @@ int bs_nodes_enter(struct bs_fs *fs, fuse_ino_t parent, const char *name,
 		n->lookups++;
 		ret->ino = n->id;
 		bs_fs_attr(fs, s, is_link, n->ino, &ret->attr);
+		n->last = ret->attr;
 	}
 	(void)pthread_mutex_unlock(&t->lock);
 	free_gone(gone);

@@ -35,6 +35,8 @@ struct bs_node {
 	bool cached;		/* the kernel may have pages of it */
 	struct bs_units *units; /* what was read ahead, or NULL */
 	uint64_t opens;		/* handles */
+	struct bs_list handles; /* the same ones */
+	struct stat last;	/* as it was told last */
 	/*
 	 * All of it, when its name was taken away while it was open: HDFS gives the bytes of a
 	 * small file to nobody any more. Set once.
@@ -201,6 +203,8 @@ void bs_fsop_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
  * are read and kept with the node.
  */
 void bs_fs_keep(struct bs_fs *fs, fuse_ino_t parent, const char *name, const char *path);
+/* What a file has that lost its name, as somebody has it open. -ESTALE: nobody has. */
+int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret);
 /* The handle's file, for setattr and getattr; NULL: no file's. */
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi);
 
