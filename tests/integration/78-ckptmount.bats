@@ -217,6 +217,81 @@ upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
 	hdfs_rest DELETE /r/one op=DELETE
 }
 
+# posix LAYOUT NAME...: the battery on a mount; what may fail is named.
+posix() {
+	local layout=$1 failed
+	shift
+	hdfs_rest PUT "/posix-$layout" op=MKDIRS
+	ckpt_mount m "/posix-$layout" "layout=$layout"
+	timeout 200 python3 "$bst_lib/posixcheck.py" "$BST_ROOT/m/here" >"$BST_ROOT/posix" || true
+	grep -v ^ok "$BST_ROOT/posix"
+	grep -q '^# [0-9]* of 101' "$BST_ROOT/posix"
+	failed=$(sed -n 's/^not ok \([a-z_]*\):.*/\1/p' "$BST_ROOT/posix" | sort | tr '\n' ' ')
+	[ "$failed" = "$* " ]
+	[ "$(ls -A "$BST_ROOT/m")" = "" ]
+}
+
+@test "the battery passes on the disk" {
+	timeout 200 python3 "$bst_lib/posixcheck.py" "$BST_ROOT/here"
+}
+
+@test "the battery passes on striped files, but for what is documented" {
+	posix striped hard_link name_that_is_no_text name_with_a_colon
+}
+
+@test "the battery passes on plain files, but for what is documented" {
+	posix plain hard_link name_that_is_no_text name_with_a_colon
+}
+
+@test "what was written is read back by another mount, and by HDFS when it is plain" {
+	hdfs_rest PUT /w op=MKDIRS
+	ckpt_mount m /w
+	ckpt_mount p /w layout=plain
+	cp "$HDFS_ROOT/data" "$BST_ROOT/m/striped"
+	cp "$HDFS_ROOT/data" "$BST_ROOT/p/plain"
+	cmp "$BST_ROOT/p/striped" "$HDFS_ROOT/data"
+	cmp "$BST_ROOT/m/plain" "$HDFS_ROOT/data"
+	hdfs_get /w/plain | cmp - "$HDFS_ROOT/data"
+	[ "$(ls "$BST_ROOT/p")" = $'plain\nstriped' ]
+	[ "$(stat -c %s "$BST_ROOT/p/striped")" = 100000000 ]
+	# after umount and mount again
+	ckpt_umount m
+	ckpt_mount m /w ro
+	cmp "$BST_ROOT/m/striped" "$HDFS_ROOT/data"
+}
+
+@test "a writer's process is killed: an error at once, and the old file stays" {
+	local pid
+	hdfs_rest PUT /w2 op=MKDIRS
+	ckpt_mount m /w2
+	echo old >"$BST_ROOT/m/file"
+	exec 5>"$BST_ROOT/m/file"
+	head -c 20000000 "$HDFS_ROOT/data" >&5
+	pid=$(ckpt_pid m)
+	kill -KILL "$pid"
+	bst_wait 5 bst_dead "$pid"
+	run bash -c 'echo more >&5'
+	echo "$output"
+	[ "$status" = 1 ]
+	exec 5>&-
+	umount "$BST_ROOT/m"
+	ckpt_mount n /w2
+	[ "$(cat "$BST_ROOT/n/file")" = old ]
+}
+
+@test "the quota is used up: who writes is told, and the old file stays" {
+	hdfs_rest PUT /q op=MKDIRS
+	ckpt_mount m /q replication=1
+	head -c 1000000 "$HDFS_ROOT/data" >"$BST_ROOT/m/file"
+	hdfs_quota /q 20000000
+	run cp "$HDFS_ROOT/data" "$BST_ROOT/m/file"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"Disk quota exceeded"* ]]
+	hdfs_quota /q -1
+	head -c 1000000 "$HDFS_ROOT/data" | cmp - "$BST_ROOT/m/file"
+}
+
 @test "the process is killed: an error, and it can be unmounted" {
 	local pid
 	ckpt_mount m /r
