@@ -47,6 +47,7 @@ struct bs_reader {
 	struct bad bad[BAD_KEPT];
 	unsigned int next_bad, next_replica;
 	bool again; /* something changed that lets pieces start */
+	uint64_t look_again_ns;
 };
 
 static void count(uint64_t *counter, uint64_t n)
@@ -605,15 +606,18 @@ static uint64_t tick(void *cookie, uint64_t now)
 
 	at = look_at_deadlines(rd, now, 0);
 	until = BS_MIN(until, at);
-	at = look_at_running(rd, now);
-	until = BS_MIN(until, at);
+	if (now >= rd->look_again_ns) { /* a suspect may be one no more */
+		rd->again = true;
+		rd->look_again_ns = now + LOOK_AGAIN_NS;
+	}
 	schedule(rd);
-	/* pieces that wait for a suspect to be one no more */
+	at = look_at_running(rd, now); /* those that were started, too */
+	until = BS_MIN(until, at);
 	if (!bs_list_empty(&rd->waiting))
 		until = BS_MIN(until, now + LOOK_AGAIN_NS);
 	__atomic_store_n(&rd->stats.connections, rd->pool.connections, __ATOMIC_RELAXED);
 	__atomic_store_n(&rd->stats.reused, rd->pool.reused, __ATOMIC_RELAXED);
-	return until;
+	return rd->again ? now : until;
 }
 
 /* --- reads ----------------------------------------------------------------------------------- */
