@@ -35,7 +35,7 @@ struct bs_dn {
 
 	/* what the scheduler knows of it */
 	unsigned int running;
-	uint64_t load; /* bytes that were asked for and are not there yet */
+	uint64_t load;	 /* bytes that were asked for and are not there yet */
 	uint64_t demand; /* load, and its part of the pieces that wait */
 	uint64_t suspect_until_ns;
 	unsigned int strikes;		 /* failures in a row */

@@ -125,7 +125,10 @@ void bs_reply_exception(int status, const char *text, size_t len, struct bs_hdfs
 		message = bs_json_str(bs_json_find(doc, "RemoteException.message"));
 	}
 	if (!name) {
-		(void)snprintf(ret->message, sizeof(ret->message), "HTTP status %d", status);
+		(void)snprintf(ret->message, sizeof(ret->message), "HTTP status %d%s", status,
+			       status == 401 ? ": no token and no ticket that it takes (see "
+					       "bootseer-hdfs(7), Authentication)"
+					     : "");
 		return;
 	}
 	if (!message)

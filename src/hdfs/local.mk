@@ -10,6 +10,7 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/nnlook.c \
 	%D%/open.c \
 	%D%/path.c %D%/path.h \
+	%D%/pick.c \
 	%D%/place.c %D%/place.h \
 	%D%/read.c %D%/read.h %D%/readpriv.h \
 	%D%/reply.c %D%/reply.h \

@@ -10,6 +10,7 @@
  *   read URL [OFF LEN]      bytes to stdout; many: OFF LEN OFF LEN…
  *   fetch URL OFF LEN       reads, throws away, tells MB/s
  *   slow URL LEN MS         reads in pieces of LEN with pauses of MS between
+ *   again URL N MS          stat, N times with pauses of MS between
  *   mkdirs URL MODE | rename URL PATH [overwrite] | delete URL [recursive]
  *   chmod URL MODE | chown URL OWNER GROUP | times URL MTIME ATIME | setrep URL N
  *   truncate URL LEN | concat URL PATH... | summary URL | space URL | defaults URL
@@ -200,6 +201,21 @@ static int do_slow(struct tool *t, struct bs_error *err)
 	return 0;
 }
 
+static int do_again(struct tool *t, struct bs_error *err)
+{
+	struct timespec pause = { .tv_nsec = (long)(number(t, 1, 100) * BS_NS_PER_MS) };
+	int r = 0;
+
+	for (uint64_t n = number(t, 0, 1); r == 0 && n > 0; n--) {
+		struct bs_hdfs_status s = { 0 };
+
+		r = bs_nn_status(t->nn, t->path, &s, err);
+		bs_hdfs_status_done(&s);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return r;
+}
+
 static int do_mkdirs(struct tool *t, struct bs_error *err)
 {
 	return bs_nn_mkdirs(t->nn, t->path, octal(arg(t, 0)), err);
@@ -367,15 +383,15 @@ static const struct {
 	const char *name;
 	int (*fn)(struct tool *t, struct bs_error *err);
 } verbs[] = {
-	{ "resolve", do_resolve },     { "stat", do_stat },	    { "ls", do_ls },
-	{ "read", do_read },	       { "fetch", do_fetch },	    { "slow", do_slow },
-	{ "mkdirs", do_mkdirs },       { "rename", do_rename },	    { "delete", do_delete },
-	{ "chmod", do_chmod },	       { "chown", do_chown },	    { "times", do_times },
-	{ "setrep", do_setrep },       { "truncate", do_truncate }, { "concat", do_concat },
-	{ "summary", do_summary },     { "space", do_space },	    { "defaults", do_defaults },
-	{ "setxattr", do_setxattr },   { "getxattr", do_getxattr }, { "lsxattr", do_lsxattr },
-	{ "rmxattr", do_rmxattr },     { "token", do_token },	    { "renew", do_renew },
-	{ "tokenfile", do_tokenfile },
+	{ "resolve", do_resolve },   { "stat", do_stat },	    { "ls", do_ls },
+	{ "read", do_read },	     { "fetch", do_fetch },	    { "slow", do_slow },
+	{ "again", do_again },	     { "mkdirs", do_mkdirs },	    { "rename", do_rename },
+	{ "delete", do_delete },     { "chmod", do_chmod },	    { "chown", do_chown },
+	{ "times", do_times },	     { "setrep", do_setrep },	    { "truncate", do_truncate },
+	{ "concat", do_concat },     { "summary", do_summary },	    { "space", do_space },
+	{ "defaults", do_defaults }, { "setxattr", do_setxattr },   { "getxattr", do_getxattr },
+	{ "lsxattr", do_lsxattr },   { "rmxattr", do_rmxattr },	    { "token", do_token },
+	{ "renew", do_renew },	     { "tokenfile", do_tokenfile },
 };
 
 struct given {
