@@ -392,6 +392,7 @@ static int give_up(struct bs_nn *nn, const struct bs_nn_call *c, bool in_time, s
 int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 {
 	uint64_t until = bs_clock_ns() + nn->o.deadline_ns, pause = PAUSE_FIRST_NS;
+	uint64_t patience = nn->o.attempt_ns;
 	unsigned int in_round = 0;
 	bool logged_in = false;
 	int r = log_in(nn, false, err);
@@ -404,7 +405,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 
 		if (now >= until)
 			return give_up(nn, c, false, err);
-		switch (attempt(nn, c, at, BS_MIN(nn->o.attempt_ns, until - now))) {
+		switch (attempt(nn, c, at, BS_MIN(patience, until - now))) {
 		case DONE:
 			return 0;
 		case FINAL:
@@ -424,6 +425,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 		}
 		count(&nn->stats.retries);
 		in_round = 0;
+		patience *= 2; /* deleting a tree of millions takes its time */
 		now = bs_clock_ns();
 		pause_for(now < until ? BS_MIN(pause, until - now) : 0);
 		pause = BS_MIN(2 * pause, PAUSE_MAX_NS);

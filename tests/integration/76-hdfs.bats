@@ -114,7 +114,7 @@ part() {
 @test "connections to DataNodes are used again" {
 	tool --piece 256K --node 512K read "$HDFS_URI/three" >/dev/null
 	[ "$(stat_of reused)" -gt 100 ]
-	[ "$(stat_of connections)" -le 12 ]
+	[ "$(stat_of connections)" -le 24 ]
 }
 
 @test "a DataNode is killed in mid-read" {
