@@ -133,7 +133,7 @@ static char *query_of(const char *location, const char *path)
 	(void)bs_buf_adds(&b, "/webhdfs/v1");
 	bs_hdfs_path_escape(&b, path);
 	(void)bs_buf_adds(&b, "?op=OPEN");
-	while (at && *++at && *at != '#') {
+	for (at = at ? at + 1 : ""; *at && *at != '#'; at += *at == '&') {
 		size_t len = strcspn(at, "&#");
 
 		if (len && strncasecmp(at, "op=", 3) != 0 && strncasecmp(at, "offset=", 7) != 0 &&
@@ -142,8 +142,6 @@ static char *query_of(const char *location, const char *path)
 			(void)bs_buf_add(&b, at, len);
 		}
 		at += len;
-		if (*at != '&')
-			break;
 	}
 	return b.error ? NULL : bs_buf_take(&b);
 }
