@@ -117,6 +117,19 @@ part() {
 	[ "$(stat_of connections)" -le 24 ]
 }
 
+@test "64 threads read one file, while DataNodes hang and die" {
+	tool stress "$HDFS_URI/three" "$HDFS_ROOT/file" 64 4
+	tool stress "$HDFS_URI/three" "$HDFS_ROOT/file" 16 24 &
+	sleep 0.3
+	hdfs_datanode_pause 3
+	hdfs_datanode_kill 2
+	wait $!
+	hdfs_datanode_resume 3
+	hdfs_datanode_start 2
+	bst_wait 30 hdfs_live 4
+	tool --http stress "$HDFS_URI/three" "$HDFS_ROOT/file" 16 4
+}
+
 @test "a DataNode is killed in mid-read" {
 	slow /three
 	hdfs_datanode_kill 2
