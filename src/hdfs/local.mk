@@ -1,6 +1,7 @@
 noinst_LIBRARIES += src/hdfs/libhdfs.a
 src_hdfs_libhdfs_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
+	%D%/create.c %D%/create.h \
 	%D%/datanode.c %D%/datanode.h \
 	%D%/ev.c %D%/ev.h \
 	%D%/exception.c \

@@ -425,7 +425,8 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 		}
 		count(&nn->stats.retries);
 		in_round = 0;
-		patience *= 2; /* deleting a tree of millions takes its time */
+		if (c->failure.code == -ETIMEDOUT) /* deleting a tree of millions takes its time */
+			patience = BS_MIN(2 * patience, nn->o.deadline_ns / 2);
 		now = bs_clock_ns();
 		pause_for(now < until ? BS_MIN(pause, until - now) : 0);
 		pause = BS_MIN(2 * pause, PAUSE_MAX_NS);

@@ -120,10 +120,11 @@ part() {
 @test "64 threads read one file, while DataNodes hang and die" {
 	tool stress "$HDFS_URI/three" "$HDFS_ROOT/file" 64 4
 	tool stress "$HDFS_URI/three" "$HDFS_ROOT/file" 16 24 &
+	local reads=$!
 	sleep 0.3
 	hdfs_datanode_pause 3
 	hdfs_datanode_kill 2
-	wait $!
+	wait "$reads"
 	hdfs_datanode_resume 3
 	hdfs_datanode_start 2
 	bst_wait 30 hdfs_live 4
@@ -218,12 +219,13 @@ spoil() {
 	[ "$status" = 1 ]
 	[[ $output == EHOSTUNREACH:* ]]
 	tool --deadline 50s stat "$HDFS_URI/one" &
+	local waits=$!
 	hdfs_namenode_start 1
 	hdfs_namenode_start 2
 	bst_wait 30 hdfs_namenode_answers 1
 	bst_wait 30 hdfs_namenode_answers 2
 	hdfs_failover 1
-	wait $!
+	wait "$waits"
 	bst_wait 30 hdfs_live 4
 	bst_wait 30 hdfs_ready
 }
@@ -245,8 +247,9 @@ spoil() {
 	[ "$status" = 1 ]
 	[[ $output == EROFS:*"safe mode"* ]]
 	tool --deadline 30s mkdirs "$HDFS_URI/safe" 755 &
+	local waits=$!
 	hdfs_safemode off
-	wait $!
+	wait "$waits"
 	tool stat "$HDFS_URI/safe"
 }
 
@@ -335,6 +338,22 @@ spoil() {
 	tool concat "$HDFS_URI/concat/p0" /concat/p1 /concat/p2
 	tool read "$HDFS_URI/concat/p0" | cmp - <(part 0 25165824)
 	refused ENOENT stat "$HDFS_URI/concat/p1"
+}
+
+@test "files are written where they are wanted, and refused where there is one" {
+	local i
+	for i in 1 2 3 4; do
+		tool put "$HDFS_URI/put;$i" "$HDFS_ROOT/file" "$(hdfs_datanode_ip $i):9864"
+		[ "$(hdfs_blocks "/put%3B$i" | cut -d' ' -f3)" = "$(hdfs_datanode_ip $i)" ]
+	done
+	tool read "$HDFS_URI/put;4" | cmp - "$HDFS_ROOT/file"
+	refused EEXIST put "$HDFS_URI/put;1" "$HDFS_ROOT/file"
+	tool put "$HDFS_URI/put;1" "$HDFS_ROOT/empty" '' overwrite
+	[ "$(tool read "$HDFS_URI/put;1" | wc -c)" = 0 ]
+	hdfs_datanode_pause 3
+	refused ETIMEDOUT --deadline 3s put "$HDFS_URI/put5" "$HDFS_ROOT/file" "$(hdfs_datanode_ip 3):9864"
+	hdfs_datanode_resume 3
+	refused EHOSTUNREACH put "$HDFS_URI/put5" "$HDFS_ROOT/file" "$(hdfs_datanode_ip 3):1"
 }
 
 @test "a file that is replaced while it is read: the old bytes or ESTALE" {

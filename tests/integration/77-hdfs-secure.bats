@@ -82,10 +82,11 @@ refused() {
 	cp "$BST_ROOT/token" "$BST_ROOT/old"
 	hdfs_token_file "$BST_ROOT/new"
 	KRB5CCNAME=/nowhere tool --token-file "$BST_ROOT/token" again "$HDFS_URI/file" 30 100 &
+	local asks=$!
 	sleep 1
 	cp "$BST_ROOT/new" "$BST_ROOT/next" && mv "$BST_ROOT/next" "$BST_ROOT/token"
 	hdfs_token_cancel "$BST_ROOT/old"
-	wait $!
+	wait "$asks"
 	export KRB5CCNAME=/nowhere
 	refused EACCES --token-file "$BST_ROOT/old" stat "$HDFS_URI/file"
 	[[ $output == *"can't be found in cache"* ]]
