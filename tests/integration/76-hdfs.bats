@@ -376,3 +376,13 @@ spoil() {
 	[ "$(tool ls "$HDFS_URI/many" | tr '\0' '\n' | sort -u | wc -l)" = 2500 ]
 	[ "$(stat_of requests)" -ge 3 ]
 }
+
+@test "a DataNode that wants encrypted transfer is read by HTTP" {
+	hdfs_start --datanodes 1 --tokens --conf dfs.encrypt.data.transfer=true
+	[ "$HDFS_ROOT" = "$BST_ROOT" ]
+	head -c 3000000 /dev/urandom >"$HDFS_ROOT/file"
+	tool put "$HDFS_URI/file" "$HDFS_ROOT/file"
+	same /file
+	[ "$(stat_of http)" = 3000000 ]
+	hdfs_stop
+}

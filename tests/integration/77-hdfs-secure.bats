@@ -3,7 +3,7 @@
 # Copyright the bootseer authors
 #
 # 77-hdfs-secure.bats: the HDFS client with Kerberos, delegation tokens, block tokens and TLS.
-# needs: hadoop krb5
+# needs: hadoop
 # timeout: 300
 # test-timeout: 60
 # shellcheck disable=SC2030,SC2031
