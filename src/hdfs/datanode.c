@@ -546,7 +546,7 @@ struct bs_dn *bs_dn_get(struct bs_dn_pool *p, const char *address, uint16_t port
 	bs_autofree char *key = bs_strf("%s:%u", address, port);
 	struct bs_dn *node = key ? bs_map_get(&p->nodes, key, strlen(key)) : NULL;
 
-	if (node || !key)
+	if (node || !key || p->nodes.n >= BS_DN_MAX)
 		return node;
 	node = calloc(1, sizeof(*node));
 	if (!node)

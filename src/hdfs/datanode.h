@@ -26,6 +26,8 @@ struct bs_block;
 struct bs_dn_conn;
 struct bs_ev;
 
+#define BS_DN_MAX 65536u /* DataNodes of a pool */
+
 /* A DataNode, as long as the pool lives. */
 struct bs_dn {
 	char *key; /* "ADDRESS:PORT" */
@@ -35,7 +37,7 @@ struct bs_dn {
 
 	/* what the scheduler knows of it */
 	unsigned int running;
-	uint64_t load; /* bytes that were asked for and are not there yet */
+	uint64_t load;	 /* bytes that were asked for and are not there yet */
 	uint64_t demand; /* load, and its part of the pieces that wait */
 	uint64_t suspect_until_ns;
 	unsigned int strikes;		 /* failures in a row */
@@ -76,7 +78,7 @@ void bs_dn_pool_init(struct bs_dn_pool *p, struct bs_ev *ev);
 /* Nothing may run any more. */
 void bs_dn_pool_done(struct bs_dn_pool *p);
 
-/* The DataNode; the same one for the same address. NULL: out of memory. */
+/* The DataNode; the same one for the same address. NULL: out of memory, or too many. */
 struct bs_dn *bs_dn_get(struct bs_dn_pool *p, const char *address, uint16_t port);
 
 /* done comes later, never from within. 0 or -errno (then it does not come). */

@@ -42,6 +42,10 @@ static const struct entry table[] = {
 	{ "PathIsNotEmptyDirectoryException", NULL, ENOTEMPTY, BS_HDFS_NONE },
 	{ NULL, "rename destination directory is not empty", ENOTEMPTY, BS_HDFS_NONE },
 	{ NULL, "is non empty", ENOTEMPTY, BS_HDFS_NONE },
+	{ NULL, "must both be directories", EISDIR, BS_HDFS_NONE },
+	{ NULL, "cannot be renamed to itself", EINVAL, BS_HDFS_NONE },
+	{ NULL, "is a directory or file under source", EINVAL, BS_HDFS_NONE },
+	{ NULL, "cannot be the root", EINVAL, BS_HDFS_NONE },
 	{ "NSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
 	{ "DSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
 	{ "QuotaByStorageTypeExceededException", NULL, EDQUOT, BS_HDFS_NONE },
@@ -123,7 +127,10 @@ void bs_reply_exception(int status, const char *text, size_t len, struct bs_hdfs
 		message = bs_json_str(bs_json_find(doc, "RemoteException.message"));
 	}
 	if (!name) {
-		(void)snprintf(ret->message, sizeof(ret->message), "HTTP status %d", status);
+		(void)snprintf(ret->message, sizeof(ret->message), "HTTP status %d%s", status,
+			       status == 401 ? ": no token and no ticket that it takes (see "
+					       "bootseer-hdfs(7), Authentication)"
+					     : "");
 		return;
 	}
 	if (!message)

@@ -164,7 +164,7 @@ static int fetch(struct bs_file *f, uint64_t off, struct bs_blocks **ret, uint64
 {
 	uint64_t block = BS_MAX(f->status.block_size, UINT64_C(1)), len = block * WINDOW_BLOCKS;
 	struct bs_blocks *blocks = NULL;
-	struct window w;
+	struct window w = { 0 };
 	int r;
 
 	if (len / WINDOW_BLOCKS != block || len > f->status.len)

@@ -3,6 +3,7 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/ckpt.c %D%/ckpt.h %D%/ckptpriv.h \
 	%D%/commit.c \
+	%D%/create.c %D%/create.h \
 	%D%/datanode.c %D%/datanode.h \
 	%D%/ev.c %D%/ev.h \
 	%D%/exception.c \
@@ -22,6 +23,7 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/nnlook.c \
 	%D%/open.c \
 	%D%/path.c %D%/path.h \
+	%D%/pick.c \
 	%D%/place.c %D%/place.h \
 	%D%/pool.c \
 	%D%/put.c %D%/put.h \

@@ -14,11 +14,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,11 +105,51 @@ void bs_nn_add_u64(struct bs_nn_call *c, const char *name, uint64_t value)
 
 /* --- who we are ------------------------------------------------------------------------------ */
 
+/* "HOST:PORT" as "ADDRESS:PORT", for each address of the host. */
+static int add_addresses(struct bs_strv *to, const char *service)
+{
+	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+	const char *colon = strrchr(service, ':');
+	bs_autofree char *host = colon ? strndup(service, (size_t)(colon - service)) : NULL;
+	struct addrinfo *all = NULL;
+	int r = 0;
+
+	if (!colon)
+		return 0;
+	if (!host)
+		return -ENOMEM;
+	if (strchr(host, ':') || getaddrinfo(host, NULL, &hints, &all) != 0)
+		return 0; /* an address already, or nobody knows it */
+	for (const struct addrinfo *a = all; r == 0 && a; a = a->ai_next) {
+		char text[64];
+
+		if (getnameinfo(a->ai_addr, a->ai_addrlen, text, sizeof(text), NULL, 0,
+				NI_NUMERICHOST) == 0)
+			r = bs_strv_addf(to, "%s%s", text, colon);
+	}
+	freeaddrinfo(all);
+	return r;
+}
+
+/* Hadoop makes tokens out to the address of a NameNode, whatever name it goes by. */
+static int all_services(const struct bs_nn *nn, struct bs_strv *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < nn->services.n; i++) {
+		r = bs_strv_add(ret, nn->services.v[i]);
+		if (r == 0 && strncmp(nn->services.v[i], "ha-", 3) != 0)
+			r = add_addresses(ret, nn->services.v[i]);
+	}
+	return r;
+}
+
 static int read_token_file(struct bs_nn *nn, char **ret, struct bs_error *err)
 {
 	const char *env = secure_getenv("HADOOP_TOKEN_FILE_LOCATION");
 	const char *file = nn->token_file ? nn->token_file : env && *env ? env : NULL;
 	bs_autofree char *bytes = NULL;
+	bs_autostrv services = { 0 };
 	size_t len;
 	int r;
 
@@ -116,8 +158,11 @@ static int read_token_file(struct bs_nn *nn, char **ret, struct bs_error *err)
 	r = bs_read_file_at(AT_FDCWD, file, 0, BS_TOKEN_FILE_MAX, &bytes, &len);
 	if (r < 0)
 		return bs_fail_errno(err, r, "token file '%s'", file);
-	return bs_token_from_file(file, bytes, len, (const char *const *)nn->services.v,
-				  nn->services.n, ret, err);
+	r = all_services(nn, &services);
+	if (r < 0)
+		return bs_fail(err, r, "HDFS: out of memory");
+	return bs_token_from_file(file, bytes, len, (const char *const *)services.v, services.n,
+				  ret, err);
 }
 
 /*
@@ -128,13 +173,15 @@ static int log_in(struct bs_nn *nn, bool refused, struct bs_error *err)
 {
 	char *token = NULL;
 	int r, changed = 0;
+	bool looked;
 
 	(void)pthread_mutex_lock(&nn->lock);
-	if (nn->looked_for_token && !refused) {
-		(void)pthread_mutex_unlock(&nn->lock);
+	looked = nn->looked_for_token;
+	(void)pthread_mutex_unlock(&nn->lock);
+	if (looked && !refused)
 		return 0;
-	}
 	r = read_token_file(nn, &token, err);
+	(void)pthread_mutex_lock(&nn->lock);
 	nn->looked_for_token = true;
 	if (r == 0) {
 		changed = !nn->token || !bs_streq(nn->token, token);
@@ -345,6 +392,7 @@ static int give_up(struct bs_nn *nn, const struct bs_nn_call *c, bool in_time, s
 int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 {
 	uint64_t until = bs_clock_ns() + nn->o.deadline_ns, pause = PAUSE_FIRST_NS;
+	uint64_t patience = nn->o.attempt_ns;
 	unsigned int in_round = 0;
 	bool logged_in = false;
 	int r = log_in(nn, false, err);
@@ -357,7 +405,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 
 		if (now >= until)
 			return give_up(nn, c, false, err);
-		switch (attempt(nn, c, at, BS_MIN(nn->o.attempt_ns, until - now))) {
+		switch (attempt(nn, c, at, BS_MIN(patience, until - now))) {
 		case DONE:
 			return 0;
 		case FINAL:
@@ -377,6 +425,8 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 		}
 		count(&nn->stats.retries);
 		in_round = 0;
+		if (c->failure.code == -ETIMEDOUT) /* deleting a tree of millions takes its time */
+			patience = BS_MIN(2 * patience, nn->o.deadline_ns / 2);
 		now = bs_clock_ns();
 		pause_for(now < until ? BS_MIN(pause, until - now) : 0);
 		pause = BS_MIN(2 * pause, PAUSE_MAX_NS);

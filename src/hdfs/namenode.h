@@ -37,7 +37,8 @@ struct bs_nn_options {
 	bool tls_verify;
 	const char *ca_file;  /* PEM, NULL: the system's */
 	uint64_t deadline_ns; /* of a call with all its attempts; 0: 30 s */
-	uint64_t attempt_ns;  /* of one attempt; 0: 5 s */
+	uint64_t
+		attempt_ns; /* of one attempt, twice that after a round without an answer; 0: 5 s */
 };
 
 int bs_nn_new(const struct bs_nn_options *o, const struct bs_hdfs_place *place, struct bs_nn **ret,

@@ -75,6 +75,7 @@ int bs_nn_rename(struct bs_nn *nn, const char *from, const char *to, bool overwr
 {
 	bs_autocall c = { 0 };
 	struct bs_hdfs_status s = { 0 };
+	bool directory;
 	uint64_t id;
 	int r = bs_hdfs_path_check(to);
 
@@ -84,6 +85,7 @@ int bs_nn_rename(struct bs_nn *nn, const char *from, const char *to, bool overwr
 	if (r < 0)
 		return r;
 	id = s.file_id;
+	directory = s.type == BS_HDFS_DIRECTORY;
 	bs_hdfs_status_done(&s);
 	r = bs_nn_call_init(&c, "PUT", "RENAME", from, err);
 	if (r < 0)
@@ -93,7 +95,7 @@ int bs_nn_rename(struct bs_nn *nn, const char *from, const char *to, bool overwr
 	r = bs_nn_exchange(nn, &c, err);
 	if (r < 0 && c.lost && was_renamed(nn, to, id))
 		return 0;
-	return r;
+	return r == -EISDIR && directory ? -ENOTDIR : r;
 }
 
 /* An operation whose answer says nothing and that may be done twice. */

@@ -18,151 +18,13 @@
 
 #define PIECE_BYTES ((size_t)4 << 20)
 #define NODE_BYTES ((size_t)8 << 20)
-#define NODE_RUNNING_MAX 32u
-#define BAD_KEPT 256u /* replicas with wrong bytes that are remembered */
-#define SUSPECT_NS (2 * BS_NS_PER_S)
-#define SUSPECT_MAX_NS (30 * BS_NS_PER_S)
 #define ROUNDS_MAX 2u /* all replicas are tried so often, then the owner may know more */
 #define LOOK_AGAIN_NS (200 * BS_NS_PER_MS)
 #define PLAIN_REFUSED_NS (60 * BS_NS_PER_S)
-/* what troubles add to a cost that is bytes otherwise */
-#define TROUBLE (UINT64_C(1) << 48)
-#define SUSPECT (UINT64_C(1) << 50)
-
-struct bad {
-	uint64_t id, generation;
-	const struct bs_dn *node;
-};
-
-struct bs_reader {
-	struct bs_reader_options o;
-	struct bs_ev *ev;
-	struct bs_reader_stats stats; /* atomic members */
-
-	/* the event thread only */
-	struct bs_dn_pool pool;
-	struct bs_list reads;	/* under way */
-	struct bs_list waiting; /* pieces without an attempt */
-	struct bs_list running; /* pieces with one */
-	struct bad bad[BAD_KEPT];
-	unsigned int next_bad, next_replica;
-	bool again; /* something changed that lets pieces start */
-};
 
 static void count(uint64_t *counter, uint64_t n)
 {
 	(void)__atomic_add_fetch(counter, n, __ATOMIC_RELAXED);
-}
-
-/* --- replicas -------------------------------------------------------------------------------- */
-
-static bool is_bad(const struct bs_reader *rd, const struct bs_block *k, const struct bs_dn *node)
-{
-	for (size_t i = 0; i < BS_MIN(rd->next_bad, BAD_KEPT); i++) {
-		if (rd->bad[i].node == node && rd->bad[i].id == k->id &&
-		    rd->bad[i].generation == k->generation)
-			return true;
-	}
-	return false;
-}
-
-static void remember_bad(struct bs_reader *rd, const struct bs_block *k, const struct bs_dn *node)
-{
-	if (is_bad(rd, k, node))
-		return;
-	rd->bad[rd->next_bad++ % BAD_KEPT] = (struct bad){ k->id, k->generation, node };
-	count(&rd->stats.bad_replicas, 1);
-}
-
-/* Failures count for longer each time; a success forgets them. */
-static void suspect(struct bs_dn *node, uint64_t now)
-{
-	uint64_t ns = SUSPECT_NS << BS_MIN(node->strikes, 4u);
-
-	if (now < node->suspect_until_ns)
-		return; /* others of the same moment */
-	node->strikes++;
-	node->suspect_until_ns = now + BS_MIN(ns, SUSPECT_MAX_NS);
-}
-
-struct choice {
-	struct bs_dn *node;
-	unsigned int replica;
-	uint64_t cost;
-};
-
-/* Lower is better: trouble counts before load. */
-static uint64_t cost_of(const struct bs_replica *rp, const struct bs_dn *node, uint64_t now)
-{
-	uint64_t cost = node->demand;
-
-	if (node->suspect_until_ns > now)
-		cost += SUSPECT;
-	if (rp->last_resort)
-		cost += TROUBLE;
-	return cost;
-}
-
-static bool has_room(const struct bs_reader *rd, const struct bs_dn *node, size_t len)
-{
-	return node->running == 0 ||
-	       (node->load + len <= rd->o.node_bytes && node->running < NODE_RUNNING_MAX);
-}
-
-static bool in_use(const struct bs_piece *p, unsigned int replica)
-{
-	for (int i = 0; i < BS_ATTEMPTS; i++) {
-		if (p->attempts[i].runs && p->attempts[i].replica == replica)
-			return true;
-	}
-	return false;
-}
-
-static bool may_try(const struct bs_reader *rd, const struct bs_piece *p, unsigned int replica)
-{
-	return !(p->tried & 1u << replica) && !in_use(p, replica) &&
-	       !is_bad(rd, p->block, p->nodes[replica]);
-}
-
-/*
- * The best replica that was not tried. 1, 0 when there is none that could be tried, -EBUSY when
- * all that could have enough to do.
- */
-static int choose(struct bs_reader *rd, const struct bs_piece *p, uint64_t now, struct choice *ret)
-{
-	const struct bs_block *k = p->block;
-	bool any = false, found = false;
-
-	rd->next_replica++;
-	for (unsigned int n = 0; n < k->n_replicas; n++) {
-		unsigned int i = (n + rd->next_replica) % k->n_replicas;
-		struct bs_dn *node = p->nodes[i];
-		uint64_t cost;
-
-		if (!may_try(rd, p, i))
-			continue;
-		any = true;
-		cost = cost_of(&k->replicas[i], node, now);
-		if (!has_room(rd, node, p->len - p->got) || (found && cost >= ret->cost))
-			continue;
-		found = true;
-		*ret = (struct choice){ node, i, cost };
-	}
-	return found ? 1 : any ? -EBUSY : 0;
-}
-
-/* A suspect DataNode is not worth a hedge, nor is waiting for it when others only are busy. */
-static bool only_suspects_have_room(const struct bs_reader *rd, const struct bs_piece *p,
-				    const struct choice *c, uint64_t now)
-{
-	if (c->cost < TROUBLE)
-		return false;
-	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
-		if (may_try(rd, p, i) &&
-		    cost_of(&p->block->replicas[i], p->nodes[i], now) < TROUBLE)
-			return true;
-	}
-	return false;
 }
 
 /* --- pieces ---------------------------------------------------------------------------------- */
@@ -245,8 +107,8 @@ static void on_data(struct bs_dn_read *dn, const void *data, size_t len)
 	dn->node->load -= BS_MIN(dn->node->load, (uint64_t)len);
 	dn->node->bytes += len;
 	count(&p->read->reader->stats.bytes, len);
-	p->read->reader->again |= has_room(p->read->reader, dn->node,
-					   p->read->reader->o.piece_bytes);
+	p->read->reader->again |= bs_pick_has_room(p->read->reader, dn->node,
+						   p->read->reader->o.piece_bytes);
 }
 
 static void learn_rate(struct bs_dn *node, const struct bs_attempt *a, uint64_t now)
@@ -267,7 +129,7 @@ static void learn_failure(struct bs_reader *rd, const struct bs_attempt *a, int 
 
 	switch (result) {
 	case -EBADMSG:
-		remember_bad(rd, a->piece->block, node);
+		bs_pick_remember_bad(rd, a->piece->block, node);
 		break;
 	case -EPROTONOSUPPORT:
 		node->plain_refused_until_ns = now + PLAIN_REFUSED_NS;
@@ -276,7 +138,7 @@ static void learn_failure(struct bs_reader *rd, const struct bs_attempt *a, int 
 	case -ENOMEM:
 		break;
 	default:
-		suspect(node, now);
+		bs_pick_suspect(node, now);
 	}
 }
 
@@ -351,7 +213,7 @@ void bs_read_opened(struct bs_attempt *a, const void *bytes, size_t len)
 
 /* --- scheduling ------------------------------------------------------------------------------ */
 
-static int start_at(struct bs_reader *rd, struct bs_piece *p, const struct choice *c)
+static int start_at(struct bs_reader *rd, struct bs_piece *p, const struct bs_choice *c)
 {
 	const struct bs_replica *rp = &p->block->replicas[c->replica];
 	struct bs_attempt *a = p->attempts[0].runs ? &p->attempts[1] : &p->attempts[0];
@@ -398,7 +260,7 @@ static void exhausted(struct bs_reader *rd, struct bs_piece *p)
 	char text[160];
 
 	for (unsigned int i = 0; i < k->n_replicas; i++)
-		all_bad &= is_bad(rd, k, p->nodes[i]);
+		all_bad &= bs_pick_is_bad(rd, k, p->nodes[i]);
 	if (!all_bad && p->result && ++p->rounds < ROUNDS_MAX && p->result != -EBADMSG) {
 		p->tried = 0;
 		rd->again = true;
@@ -414,97 +276,22 @@ static void exhausted(struct bs_reader *rd, struct bs_piece *p)
 	end_piece(rd, p, result, text);
 }
 
-static unsigned int n_candidates(const struct bs_reader *rd, const struct bs_piece *p)
-{
-	unsigned int n = 0;
-
-	for (unsigned int i = 0; i < p->block->n_replicas; i++)
-		n += may_try(rd, p, i);
-	return n;
-}
-
-static void add_demand(const struct bs_reader *rd, const struct bs_piece *p, bool add)
-{
-	unsigned int n = n_candidates(rd, p);
-	uint64_t part = n ? (p->len - p->got) / n : 0;
-
-	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
-		if (may_try(rd, p, i))
-			p->nodes[i]->demand += add ? part : -BS_MIN(part, p->nodes[i]->demand);
-	}
-}
-
-static void find_demand(struct bs_reader *rd)
-{
-	struct bs_dn *node;
-	size_t pos = 0;
-
-	while ((node = bs_map_next(&rd->pool.nodes, &pos)))
-		node->demand = node->load;
-	bs_list_for_each(it, &rd->waiting)
-		add_demand(rd, bs_list_entry(it, struct bs_piece, link), true);
-}
-
-/*
- * How badly others could take it: the demand for that one of its other DataNodes which has
- * the least. A DataNode that has many pieces to choose from leaves to others what they can do.
- */
-static uint64_t score_of(const struct bs_reader *rd, const struct bs_piece *p,
-			 const struct choice *c)
-{
-	uint64_t score = UINT64_MAX;
-
-	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
-		if (i != c->replica && may_try(rd, p, i))
-			score = BS_MIN(score, p->nodes[i]->demand);
-	}
-	return score;
-}
-
-/* Of the first read that has one, the piece to start next, or NULL. Ends what has no replica. */
-static struct bs_piece *pick(struct bs_reader *rd, uint64_t now, struct choice *ret)
-{
-	struct bs_piece *best = NULL;
-	uint64_t best_score = 0;
-
-	bs_list_for_each(it, &rd->waiting) {
-		struct bs_piece *p = bs_list_entry(it, struct bs_piece, link);
-		struct choice c;
-		uint64_t score;
-		int r;
-
-		if (best && p->read != best->read)
-			break;
-		r = choose(rd, p, now, &c);
-		if (r == 0) {
-			exhausted(rd, p);
-			rd->again = true;
-			return NULL;
-		}
-		if (r < 0 || only_suspects_have_room(rd, p, &c, now))
-			continue;
-		score = score_of(rd, p, &c);
-		if (best && score <= best_score)
-			continue;
-		best = p;
-		best_score = score;
-		*ret = c;
-	}
-	return best;
-}
-
 static void schedule(struct bs_reader *rd)
 {
 	while (rd->again && !bs_list_empty(&rd->waiting)) {
 		uint64_t now = bs_clock_ns();
 		struct bs_piece *p;
-		struct choice c;
+		struct bs_choice c;
 
 		rd->again = false;
-		find_demand(rd);
-		while ((p = pick(rd, now, &c))) {
-			add_demand(rd, p, false);
-			c.node->demand += p->len - p->got;
+		bs_pick_find_demand(rd);
+		while ((p = bs_pick_piece(rd, now, &c))) {
+			if (!c.node) {
+				exhausted(rd, p);
+				rd->again = true;
+				break;
+			}
+			bs_pick_took(rd, p, &c);
 			if (start_at(rd, p, &c) < 0)
 				end_piece(rd, p, -EPROTONOSUPPORT, "the DataNode speaks HTTP only");
 		}
@@ -519,13 +306,13 @@ static void schedule(struct bs_reader *rd)
 static void hedge(struct bs_reader *rd, struct bs_piece *p, uint64_t now)
 {
 	struct bs_attempt *one = &p->attempts[0], *two = &p->attempts[1];
-	struct choice c;
+	struct bs_choice c;
 
 	for (int i = 0; i < BS_ATTEMPTS; i++) {
 		if (p->attempts[i].runs)
-			suspect(p->attempts[i].dn.node, now);
+			bs_pick_suspect(p->attempts[i].dn.node, now);
 	}
-	if (choose(rd, p, now, &c) <= 0 || c.cost >= SUSPECT)
+	if (bs_pick_replica(rd, p, now, &c) <= 0 || c.cost >= BS_COST_SUSPECT)
 		return;
 	if (one->runs && two->runs) {
 		struct bs_attempt *old = one->began_ns < two->began_ns ? one : two;
@@ -551,6 +338,33 @@ static uint64_t silent_at(const struct bs_reader *rd, const struct bs_piece *p)
 	return last + rd->o.hedge_ns;
 }
 
+/* Its only attempt is not silent, but will take long still. */
+static const struct bs_attempt *slow_attempt(const struct bs_reader *rd, const struct bs_piece *p,
+					     uint64_t now)
+{
+	const struct bs_attempt *a = &p->attempts[p->attempts[0].runs ? 0 : 1];
+	uint64_t age = now - a->began_ns, left = a->dn.len - a->dn.got;
+
+	if (p->attempts[0].runs == p->attempts[1].runs || a->open || age < rd->o.hedge_ns ||
+	    a->dn.got == 0)
+		return NULL;
+	return (unsigned __int128)left * age > (unsigned __int128)a->dn.got * rd->o.hedge_ns ? a
+											     : NULL;
+}
+
+/* A slow link is no trouble while there is other work; at the end it is what all wait for. */
+static void help_out(struct bs_reader *rd, struct bs_piece *p, uint64_t now)
+{
+	struct bs_choice c;
+
+	if (!bs_list_empty(&rd->waiting) || !slow_attempt(rd, p, now) ||
+	    bs_pick_replica(rd, p, now, &c) <= 0 || c.cost >= BS_COST_TROUBLE ||
+	    c.node->running > 0)
+		return;
+	if (start_at(rd, p, &c) == 0)
+		count(&rd->stats.hedges, 1);
+}
+
 static uint64_t look_at_running(struct bs_reader *rd, uint64_t now)
 {
 	uint64_t until = now + 3600 * BS_NS_PER_S;
@@ -564,6 +378,8 @@ static uint64_t look_at_running(struct bs_reader *rd, uint64_t now)
 		if (now >= at) {
 			hedge(rd, p, now);
 			at = now + LOOK_AGAIN_NS;
+		} else {
+			help_out(rd, p, now);
 		}
 		until = BS_MIN(until, at);
 	}
@@ -605,15 +421,18 @@ static uint64_t tick(void *cookie, uint64_t now)
 
 	at = look_at_deadlines(rd, now, 0);
 	until = BS_MIN(until, at);
-	at = look_at_running(rd, now);
-	until = BS_MIN(until, at);
+	if (now >= rd->look_again_ns) { /* a suspect may be one no more */
+		rd->again = true;
+		rd->look_again_ns = now + LOOK_AGAIN_NS;
+	}
 	schedule(rd);
-	/* pieces that wait for a suspect to be one no more */
+	at = look_at_running(rd, now); /* those that were started, too */
+	until = BS_MIN(until, at);
 	if (!bs_list_empty(&rd->waiting))
 		until = BS_MIN(until, now + LOOK_AGAIN_NS);
 	__atomic_store_n(&rd->stats.connections, rd->pool.connections, __ATOMIC_RELAXED);
 	__atomic_store_n(&rd->stats.reused, rd->pool.reused, __ATOMIC_RELAXED);
-	return until;
+	return rd->again ? now : until;
 }
 
 /* --- reads ----------------------------------------------------------------------------------- */

@@ -150,7 +150,7 @@ struct search {
 
 static bool span_is(struct bs_span s, const char *text)
 {
-	return s.len == strlen(text) && memcmp(s.p, text, s.len) == 0;
+	return s.len == strlen(text) && (s.len == 0 || memcmp(s.p, text, s.len) == 0);
 }
 
 static void look_at(struct search *s, const struct bs_token *t)

@@ -1,4 +1,5 @@
 dist_man_MANS += %D%/bootseer-annotations.7
+dist_man_MANS += %D%/bootseer-hdfs.7
 dist_man_MANS += %D%/bootseer-hot.5
 dist_man_MANS += %D%/bootseer-stripe.5
 dist_man_MANS += %D%/bootseer-image.5

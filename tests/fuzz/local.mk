@@ -49,6 +49,11 @@ tests_fuzz_fuzz_hdfssite_SOURCES = %D%/fuzz-hdfssite.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_hdfssite_LDADD = $(HDFS_LIBS)
 tests_fuzz_fuzz_hdfssite_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-hdfsstripe
+tests_fuzz_fuzz_hdfsstripe_SOURCES = %D%/fuzz-hdfsstripe.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfsstripe_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfsstripe_LDFLAGS = $(FUZZ_LINK)
+
 ALL_FUZZERS += %D%/fuzz-hdfstoken
 tests_fuzz_fuzz_hdfstoken_SOURCES = %D%/fuzz-hdfstoken.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_hdfstoken_LDADD = $(HDFS_LIBS)

@@ -12,6 +12,7 @@
 
 load ../lib/common.bash
 load ../lib/netns.bash
+load ../lib/kerberos.bash
 load ../lib/hdfs.bash
 
 # One for all tests: what a test stops, it starts again.
@@ -172,4 +173,38 @@ took() {
 	hdfs_stop
 	run bst_processes
 	[ "$output" = "" ]
+}
+
+# status_of CURL-ARG...
+status_of() {
+	curl -sL -m 20 -o "$BST_ROOT/back" -w '%{http_code}' "$@"
+}
+
+@test "one with Kerberos and TLS: tickets, tokens, certificates" {
+	local url token
+	hdfs_start --datanodes 1 --kerberos --tls
+	hdfs_put "$BST_ROOT/file" /file
+	hdfs_put_at 1 "$BST_ROOT/file" /file2
+	same /file2
+	url=http://$(hdfs_namenode_ip 1):9870/webhdfs/v1
+	[ "$(status_of "$url/file?op=OPEN&user.name=root")" = 401 ]
+	token=$(hdfs_token)
+	[ "$(status_of "$url/file?op=OPEN&delegation=$token")" = 200 ]
+	cmp "$BST_ROOT/file" "$BST_ROOT/back"
+	hdfs_rest PUT / "op=CANCELDELEGATIONTOKEN&token=$token"
+	[ "$(status_of "$url/file?op=OPEN&delegation=$token")" = 403 ]
+	# another user, with a ticket of his own
+	kdc_principal user
+	hdfs_rest PUT / 'op=SETPERMISSION&permission=777'
+	KRB5CCNAME=FILE:$BST_ROOT/user kdc_login user
+	KRB5CCNAME=FILE:$BST_ROOT/user hdfs_rest PUT /of-user op=MKDIRS
+	[ "$(hdfs_rest GET /of-user op=GETFILESTATUS | jq -r .FileStatus.owner)" = user ]
+	url=https://$(hdfs_namenode_ip 1):9871/webhdfs/v1
+	[ "$(status_of --negotiate -u : --cacert "$HDFS_CA" "$url/file?op=OPEN")" = 200 ]
+	cmp "$BST_ROOT/file" "$BST_ROOT/back"
+	run status_of --negotiate -u : "$url/file?op=OPEN"
+	[ "$status" = 60 ]
+	hdfs_dfs -rm -skipTrash /file
+	KRB5CCNAME=FILE:$BST_ROOT/nothing run hdfs_dfs -ls /
+	[ "$status" != 0 ]
 }

@@ -3,7 +3,7 @@
 #
 # hdfs.bash: a real HDFS, private to a test or to a file of tests: NameNode and DataNodes
 # are JVMs in network namespaces of their own, on a bridge that this side is on too.
-# Needs common.bash and netns.bash. All is gone at teardown.
+# Needs common.bash, netns.bash, and for --kerberos kerberos.bash. All is gone at teardown.
 #
 # A start takes seconds of both cores: start it once for a file, in setup_file after
 # bst_setup; then the functions work in the tests too, which have other roots.
@@ -20,16 +20,20 @@
 #   --ha              two NameNodes over a shared edits directory; 1 is active
 #   --tokens          the NameNode hands out delegation tokens and takes them by RPC (not by
 #                     WebHDFS, which looks at them only with Kerberos); DataNodes want block tokens
+#   --kerberos        everyone proves who he is; as root from now on (KRB5CCNAME), see kdc_login
+#   --tls             HTTPS too, NameNodes at 9871 and DataNodes at 9865; HDFS_CA signed them
 #   --capacity SIZE   of each DataNode's disk (a tmpfs): 300m
 #   --conf NAME=VALUE of hdfs-site.xml, for servers and clients, over what is here
 hdfs_start() {
 	local n=4 rate=none capacity='' i more=()
-	HDFS_ROOT=$BST_ROOT HDFS_ID=$BST_ID HDFS_HA=
+	HDFS_ROOT=$BST_ROOT HDFS_ID=$BST_ID HDFS_HA='' HDFS_KERBEROS='' HDFS_CA=''
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--datanodes) n=$2; shift ;;
 		--rate) rate=$2; shift ;;
 		--ha) HDFS_HA=1 ;;
+		--kerberos) HDFS_KERBEROS=1 ;;
+		--tls) HDFS_CA=$HDFS_ROOT/hdfs/tls/ca.pem ;;
 		--tokens)
 			more+=(dfs.namenode.delegation.token.always-use=true dfs.block.access.token.enable=true)
 			;;
@@ -42,8 +46,9 @@ hdfs_start() {
 	bst_require java curl jq || return 1
 	HDFS_HADOOP=$("${bst_lib:?}/build-hadoop") || bst_skip "no Hadoop" || return 1
 	hdfs_network "$n" "$rate" || return 1
+	[ -z "$HDFS_KERBEROS" ] || hdfs_realm || return 1
 	hdfs_configure "${more[@]}" || return 1
-	export HDFS_ROOT HDFS_ID HDFS_HA HDFS_HADOOP HDFS_NAMENODES HDFS_DATANODES HDFS_CONF HDFS_URI
+	export HDFS_ROOT HDFS_ID HDFS_HA HDFS_KERBEROS HDFS_CA HDFS_HADOOP HDFS_NAMENODES HDFS_DATANODES HDFS_CONF HDFS_URI
 	bst_defer hdfs_stop
 	for ((i = 1; i <= n; i++)); do
 		mkdir -p "$(hdfs_datanode_dir "$i")" || return 1
@@ -81,6 +86,56 @@ hdfs_network() {
 		netns_rate "dn$i" "$2" || return 1
 		HDFS_DATANODES+="${HDFS_DATANODES:+ }$NETNS_IP"
 	done
+}
+
+# hdfs_realm: all servers are one principal, whose short name is root; by HTTP each has its own.
+hdfs_realm() {
+	local ip names=()
+	for ip in $HDFS_NAMENODES $HDFS_DATANODES; do
+		names+=("HTTP/$ip")
+	done
+	kdc_start "$NETNS_HOST_IP" && kdc_principal root root/hdfs "${names[@]}" && kdc_login root
+}
+
+# hdfs_kerberos_conf: adds to "core", "client" and "server".
+hdfs_kerberos_conf() {
+	core+=(hadoop.security.authentication=kerberos)
+	client+=(dfs.namenode.kerberos.principal=root/hdfs@BST.TEST dfs.datanode.kerberos.principal=root/hdfs@BST.TEST)
+	# WebHDFS's filter must be named, and is of type simple by default: "user not
+	# authenticated by filter" for everyone
+	server+=(hadoop.http.filter.initializers=org.apache.hadoop.hdfs.web.AuthFilterInitializer
+		hadoop.http.authentication.type=kerberos
+		"hadoop.http.authentication.kerberos.principal=HTTP/\${bst.ip}@BST.TEST"
+		"hadoop.http.authentication.kerberos.keytab=$KDC_DIR/keytab"
+		"dfs.web.authentication.kerberos.principal=HTTP/\${bst.ip}@BST.TEST"
+		"dfs.namenode.keytab.file=$KDC_DIR/keytab" "dfs.datanode.keytab.file=$KDC_DIR/keytab"
+		dfs.block.access.token.enable=true ignore.secure.ports.for.testing=true)
+}
+
+# hdfs_tls_conf: one certificate for all servers. Adds to "client" and "server".
+hdfs_tls_conf() {
+	local tls=$HDFS_ROOT/hdfs/tls san='' ip i=1
+	mkdir -p "$tls"
+	for ip in $HDFS_NAMENODES $HDFS_DATANODES; do
+		san+="${san:+,}IP:$ip"
+	done
+	(
+		cd "$tls" &&
+			openssl req -x509 -newkey rsa:2048 -nodes -days 30 -subj /CN=bootseer-tests-ca \
+				-keyout ca-key.pem -out ca.pem &&
+			openssl req -newkey rsa:2048 -nodes -subj /CN=hdfs -keyout key.pem -out csr.pem &&
+			openssl x509 -req -in csr.pem -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 30 \
+				-extfile <(echo "subjectAltName=$san") -out cert.pem &&
+			openssl pkcs12 -export -in cert.pem -inkey key.pem -passout pass:bootseer -out store.p12
+	) >/dev/null 2>&1 || return 1
+	hdfs_xml "$HDFS_ROOT/hdfs/server/ssl-server.xml" "ssl.server.keystore.location=$tls/store.p12" \
+		ssl.server.keystore.type=PKCS12 ssl.server.keystore.password=bootseer ssl.server.keystore.keypassword=bootseer
+	client+=(dfs.http.policy=HTTP_AND_HTTPS)
+	for ip in $HDFS_NAMENODES; do
+		client+=("dfs.namenode.https-address${HDFS_HA:+.bst.nn$i}=$ip:9871")
+		i=$((i + 1))
+	done
+	server+=("dfs.datanode.https.address=\${bst.ip}:9865")
 }
 
 # hdfs_rate N RATE: of DataNode N's link; none: as fast as it can.
@@ -139,6 +194,8 @@ hdfs_configure() {
 		# else a disk with less than 1 GiB is full
 		dfs.datanode.round-robin-volume-choosing-policy.additional-available-space=0
 		dfs.ha.tail-edits.period=1s dfs.ha.standby.checkpoints=false)
+	[ -z "$HDFS_KERBEROS" ] || hdfs_kerberos_conf
+	[ -z "$HDFS_CA" ] || hdfs_tls_conf || return 1
 	echo "bst-$HDFS_ID" >"$dir/secret"
 	hdfs_xml "$HDFS_CONF/core-site.xml" "${core[@]}"
 	hdfs_xml "$HDFS_CONF/hdfs-site.xml" "${client[@]}" "$@"
@@ -185,6 +242,7 @@ hdfs_java_options() {
 		"-XX:SharedArchiveFile=$HDFS_HADOOP/classes.jsa" -Xlog:cds=off -Xlog:cds+heap=off \
 		--add-opens=java.base/java.lang=ALL-UNNAMED -Djava.net.preferIPv4Stack=true \
 		"-Djava.util.logging.config.file=$HDFS_ROOT/hdfs/logging.properties" \
+		${HDFS_KERBEROS:+"-Djava.security.krb5.conf=$KRB5_CONFIG"} \
 		-cp "$(cat "$HDFS_HADOOP/classpath"):$1"
 }
 
@@ -229,9 +287,14 @@ hdfs_stop() {
 	done
 }
 
+# hdfs_curl ARG...: curl, as who is logged in to Kerberos.
+hdfs_curl() {
+	curl -sf ${HDFS_KERBEROS:+--negotiate -u :} "$@"
+}
+
 # hdfs_jmx N BEAN FILTER: of NameNode N.
 hdfs_jmx() {
-	curl -sf -m 5 "http://$(hdfs_namenode_ip "$1"):9870/jmx?qry=Hadoop:service=NameNode,name=$2" | jq -re ".beans[0] | $3"
+	hdfs_curl -m 5 "http://$(hdfs_namenode_ip "$1"):9870/jmx?qry=Hadoop:service=NameNode,name=$2" | jq -re ".beans[0] | $3"
 }
 
 # hdfs_namenode_answers N: by HTTP, which comes first, and by RPC. Prints its state.
@@ -272,16 +335,16 @@ hdfs_cpu() {
 # Most of what a test does with HDFS is done with curl: a JVM as client takes a second.
 
 # hdfs_rest METHOD PATH QUERY [CURL-OPTION...]: WebHDFS of the active NameNode, redirections
-# followed: hdfs_rest PUT /dir op=MKDIRS. PATH is encoded already. As root, unless QUERY
-# says who.
+# followed: hdfs_rest PUT /dir op=MKDIRS. PATH is encoded already. As root, or who is logged
+# in to Kerberos, unless QUERY says who.
 hdfs_rest() {
 	local method=$1 path=$2 query=$3
 	shift 3
 	case $query in
 	*user.name=* | *delegation=*) ;;
-	*) query+="&user.name=root" ;;
+	*) [ -n "$HDFS_KERBEROS" ] || query+="&user.name=root" ;;
 	esac
-	curl -sfL -m 120 -X "$method" "$@" "http://$(hdfs_namenode_ip "$(hdfs_active)"):9870/webhdfs/v1$path?$query"
+	hdfs_curl -L -m 120 -X "$method" "$@" "http://$(hdfs_namenode_ip "$(hdfs_active)"):9870/webhdfs/v1$path?$query"
 }
 
 # hdfs_put FILE PATH [QUERY]: QUERY as replication=1&blocksize=1048576.
@@ -291,7 +354,12 @@ hdfs_put() {
 
 # hdfs_put_at N FILE PATH [QUERY]: the first replica is DataNode N's; without QUERY the only one.
 hdfs_put_at() {
-	local query="op=CREATE&user.name=root&overwrite=true&createparent=true&${4:-replication=1}"
+	local query="op=CREATE&overwrite=true&createparent=true&${4:-replication=1}"
+	if [ -n "$HDFS_KERBEROS" ]; then
+		query+="&delegation=$(hdfs_token)"
+	else
+		query+="&user.name=root"
+	fi
 	curl -sf -m 120 -T "$2" \
 		"http://$(hdfs_datanode_ip "$1"):9864/webhdfs/v1$3?$query&namenoderpcaddress=${HDFS_URI#hdfs://}"
 }
@@ -315,6 +383,11 @@ hdfs_block_file() {
 # hdfs_quota DIR BYTES [NAMES]: of a directory; -1 is none.
 hdfs_quota() {
 	hdfs_rest PUT "$1" "op=SETQUOTA&storagespacequota=$2&namespacequota=${3:--1}"
+}
+
+# hdfs_token: a new delegation token as WebHDFS takes it, with --kerberos.
+hdfs_token() {
+	hdfs_rest GET / "op=GETDELEGATIONTOKEN&renewer=root" | jq -re .Token.urlString
 }
 
 # hdfs_token_file FILE: a new delegation token, for HADOOP_TOKEN_FILE_LOCATION.

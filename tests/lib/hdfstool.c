@@ -10,6 +10,10 @@
  *   read URL [OFF LEN]      bytes to stdout; many: OFF LEN OFF LEN…
  *   fetch URL OFF LEN       reads, throws away, tells MB/s
  *   slow URL LEN MS         reads in pieces of LEN with pauses of MS between
+ *   stress URL FILE THREADS N  that many threads read N random ranges each of one open file,
+ *                           and compare them with FILE's
+ *   again URL N MS          stat, N times with pauses of MS between
+ *   put URL FILE [DATANODE [overwrite]]  DATANODE "ADDRESS:PORT", or "" for any
  *   mkdirs URL MODE | rename URL PATH [overwrite] | delete URL [recursive]
  *   chmod URL MODE | chown URL OWNER GROUP | times URL MTIME ATIME | setrep URL N
  *   truncate URL LEN | concat URL PATH... | summary URL | space URL | defaults URL
@@ -33,6 +37,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +51,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "hdfs/ckpt.h"
+#include "hdfs/create.h"
 #include "hdfs/file.h"
 #include "hdfs/namenode.h"
 #include "hdfs/place.h"
@@ -210,6 +216,106 @@ static int do_slow(struct tool *t, struct bs_error *err)
 	}
 	(void)fprintf(stderr, "worst %" PRIu64 " ms\n", worst / BS_NS_PER_MS);
 	return 0;
+}
+
+struct stress {
+	struct bs_file *file;
+	const char *bytes;
+	uint64_t len, n;
+	uint64_t seed;
+	pthread_t thread;
+	int result;
+	struct bs_error err;
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return *seed >> 33;
+}
+
+static void *stress_main(void *cookie)
+{
+	struct stress *s = cookie;
+	bs_autofree char *buf = malloc(s->len);
+
+	if (!buf)
+		s->result = -ENOMEM;
+	for (uint64_t i = 0; s->result == 0 && i < s->n; i++) {
+		uint64_t off = next_random(&s->seed) % s->len;
+		/* mostly small ones */
+		uint64_t max = i % 8 ? 70000 : s->len;
+		size_t len = (size_t)(next_random(&s->seed) % max + 1);
+		ssize_t n = bs_file_pread(s->file, buf, len, off, &s->err);
+
+		len = (size_t)BS_MIN((uint64_t)len, s->len - off);
+		if (n < 0)
+			s->result = (int)n;
+		else if ((size_t)n != len || memcmp(buf, s->bytes + off, len) != 0)
+			s->result = bs_fail(&s->err, -EILSEQ, "wrong bytes at %" PRIu64, off);
+	}
+	return NULL;
+}
+
+static int do_stress(struct tool *t, struct bs_error *err)
+{
+	bs_auto(file) struct bs_file *f = NULL;
+	bs_autofree char *bytes = NULL;
+	size_t len, n = (size_t)number(t, 1, 64);
+	bs_autofree struct stress *all = calloc(n, sizeof(*all));
+	int r = bs_read_file_at(AT_FDCWD, arg(t, 0), 0, 1u << 30, &bytes, &len);
+
+	if (r == 0)
+		r = open_file(t, &f, err);
+	if (r < 0 || !all)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		all[i] = (struct stress){
+			.file = f, .bytes = bytes, .len = len, .n = number(t, 2, 10), .seed = i + 1
+		};
+		if (pthread_create(&all[i].thread, NULL, stress_main, &all[i]) != 0)
+			return bs_fail(err, -EAGAIN, "no thread");
+	}
+	for (size_t i = 0; i < n; i++) {
+		(void)pthread_join(all[i].thread, NULL);
+		if (all[i].result < 0 && r == 0) {
+			r = all[i].result;
+			*err = all[i].err;
+		}
+	}
+	return r;
+}
+
+static int do_again(struct tool *t, struct bs_error *err)
+{
+	struct timespec pause = { .tv_nsec = (long)(number(t, 1, 100) * BS_NS_PER_MS) };
+	int r = 0;
+
+	for (uint64_t n = number(t, 0, 1); r == 0 && n > 0; n--) {
+		struct bs_hdfs_status s = { 0 };
+
+		r = bs_nn_status(t->nn, t->path, &s, err);
+		bs_hdfs_status_done(&s);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return r;
+}
+
+static int do_put(struct tool *t, struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	size_t len;
+	struct bs_create c = { .path = t->path, .replication = 1, .deadline_ns = t->deadline_ns };
+	int r = bs_read_file_at(AT_FDCWD, arg(t, 0), 0, 1u << 30, &bytes, &len);
+
+	if (r < 0)
+		return r;
+	c.bytes = bytes;
+	c.len = len;
+	if (t->n_args > 1 && *arg(t, 1))
+		c.datanode = arg(t, 1);
+	c.overwrite = t->n_args > 2;
+	return bs_hdfs_create(t->nn, &c, err);
 }
 
 static int do_mkdirs(struct tool *t, struct bs_error *err)
@@ -584,6 +690,7 @@ static const struct {
 } verbs[] = {
 	{ "resolve", do_resolve },     { "stat", do_stat },	    { "ls", do_ls },
 	{ "read", do_read },	       { "fetch", do_fetch },	    { "slow", do_slow },
+	{ "again", do_again },	       { "stress", do_stress },	    { "put", do_put },
 	{ "mkdirs", do_mkdirs },       { "rename", do_rename },	    { "delete", do_delete },
 	{ "chmod", do_chmod },	       { "chown", do_chown },	    { "times", do_times },
 	{ "setrep", do_setrep },       { "truncate", do_truncate }, { "concat", do_concat },
