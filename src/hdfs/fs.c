@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "hdfs/fspriv.h"
@@ -15,6 +16,7 @@
 #define META_THREADS 16u
 #define DATA_THREADS 64u /* each may wait for the room or the network that its writer needs */
 #define ANSWER_THREADS 3u
+#define CLOSE_WAIT_S 120
 #define BACKGROUND_MAX 256u /* requests of the kernel's own at once; its default, 12, caps reads */
 
 static void op_init(void *cookie, struct fuse_conn_info *conn)
@@ -131,14 +133,36 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 	return r;
 }
 
-void bs_fs_join(struct bs_fs *fs)
+/* What was released, and what was read ahead with it, is over. */
+static bool wait_closed(struct bs_fs *fs)
 {
+	struct timespec until;
+	bool all;
+	int r = 0;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CLOSE_WAIT_S;
+	(void)pthread_mutex_lock(&fs->watch_lock);
+	while (fs->n_files > fs->n_open && r == 0)
+		r = pthread_cond_clockwait(&fs->closed, &fs->watch_lock, CLOCK_MONOTONIC, &until);
+	all = fs->n_files == 0;
+	(void)pthread_mutex_unlock(&fs->watch_lock);
+	return all;
+}
+
+bool bs_fs_join(struct bs_fs *fs)
+{
+	bool all;
+
 	bs_fuseserve_join(fs->serve);
+	all = wait_closed(fs);
+	if (!all)
+		return false;
 	bs_fspool_stop(&fs->meta);
-	/* files are closed there that reads under way may still hold */
 	bs_fspool_stop(&fs->answer);
 	bs_fspool_stop(&fs->data);
 	bs_fswatch_stop(fs);
+	return true;
 }
 
 void bs_fs_stats(struct bs_fs *fs, struct bs_fs_stats *ret)

@@ -47,8 +47,12 @@ struct bs_fs_options {
 /* Serves; returns once the kernel and we have agreed. After a failure the process has to end. */
 int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_error *err);
 
-/* Until it is unmounted and all that was closed is on HDFS. Once. */
-void bs_fs_join(struct bs_fs *fs);
+/*
+ * Until it is unmounted and all that was closed is on HDFS. Once. Whether nothing is under way
+ * any more; it is, when the connection was cut while files were open. Then nothing may be
+ * freed, and what they had written is not on HDFS.
+ */
+bool bs_fs_join(struct bs_fs *fs);
 
 struct bs_fs_stats {
 	uint64_t requests, failures,

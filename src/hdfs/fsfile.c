@@ -53,14 +53,26 @@ struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi)
 
 /* --- opening and closing ------------------------------------------------------------------------- */
 
+/* What went wrong was said at the flush. */
+static void close_file(struct handle *h)
+{
+	struct bs_fs *fs = h->fs;
+
+	(void)bs_ckpt_close(h->units.file, NULL);
+	free(h);
+	(void)pthread_mutex_lock(&fs->watch_lock);
+	fs->n_files--;
+	(void)pthread_cond_signal(&fs->closed);
+	(void)pthread_mutex_unlock(&fs->watch_lock);
+}
+
 static void run_close(struct bs_fsjob *j)
 {
 	struct handle *h = j->data;
 
 	j->data = NULL;
-	(void)bs_ckpt_close(h->units.file, NULL); /* what went wrong was said at the flush */
-	free(h);
 	bs_fsjob_free(j);
+	close_file(h);
 }
 
 /* The last user of the file is gone: on a thread that may wait. */
@@ -70,8 +82,7 @@ static void on_closed(struct bs_units_handle *uh)
 	struct bs_fsjob *j = calloc(1, sizeof(*j));
 
 	if (!j) {
-		(void)bs_ckpt_close(h->units.file, NULL);
-		free(h);
+		close_file(h);
 		return;
 	}
 	bs_list_init(&j->queued);
@@ -106,6 +117,7 @@ static bool note_open(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_s
 	n->mtime_ms = s->mtime_ms;
 	n->cached = true;
 	n->writers += h->writes;
+	n->unsynced |= h->writes;
 	n->opens++;
 	h->noted = true;
 	bs_list_append(&n->handles, &h->link);
@@ -126,8 +138,10 @@ static void note_release(struct bs_fs *fs, struct handle *h)
 	bs_list_remove(&h->link);
 	if (h->writes) {
 		n->writers--;
-		n->file_id = 0; /* it is another on HDFS now */
-		n->cached = false;
+		if (n->unsynced) { /* whatever is on HDFS now */
+			n->file_id = 0;
+			n->cached = false;
+		}
 	}
 	if (n->opens == 0)
 		bs_units_idle(n->units);
@@ -158,6 +172,9 @@ static int handle_new(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle 
 	h->writes = (j->fi.flags & O_ACCMODE) != O_RDONLY || j->fi.flags & O_TRUNC;
 	h->append = j->fi.flags & O_APPEND;
 	atomic_fetch_add(&j->fs->n_open, 1);
+	(void)pthread_mutex_lock(&j->fs->watch_lock);
+	j->fs->n_files++;
+	(void)pthread_mutex_unlock(&j->fs->watch_lock);
 	*ret = h;
 	return 0;
 }
@@ -491,11 +508,42 @@ void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct
 
 /* --- writing -------------------------------------------------------------------------------------- */
 
+static void note_written(struct bs_fs *fs, struct bs_node *n)
+{
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	n->unsynced = true;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+}
+
+/* The generation that the node is of now; the kernel has the pages that were written. */
+static void note_synced(struct bs_fs *fs, struct handle *h)
+{
+	struct bs_hdfs_status s = { 0 };
+	struct bs_node *n = h->node;
+
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	n->unsynced = false;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	if (bs_ckpt_fstat(h->units.file, &s, NULL) < 0)
+		s.file_id = 0;
+	(void)pthread_mutex_lock(&fs->nodes.lock);
+	n->file_id = s.file_id;
+	n->len = s.len;
+	n->mtime_ms = s.mtime_ms;
+	if (s.file_id == 0)
+		n->unsynced = true;
+	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	bs_hdfs_status_done(&s);
+}
+
 static void run_write(struct bs_fsjob *j)
 {
 	struct handle *h = handle_of(&j->fi);
-	int r = bs_ckpt_write(h->units.file, j->data, j->size,
-			      h->append ? BS_CKPT_END : (uint64_t)j->off, NULL);
+	int r;
+
+	note_written(j->fs, h->node);
+	r = bs_ckpt_write(h->units.file, j->data, j->size,
+			  h->append ? BS_CKPT_END : (uint64_t)j->off, NULL);
 
 	if (r < 0) {
 		bs_fsjob_end(j, r);
@@ -530,8 +578,11 @@ void bs_fsop_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
 static void run_sync(struct bs_fsjob *j)
 {
 	struct handle *h = handle_of(&j->fi);
+	int r = h->writes ? bs_ckpt_sync(h->units.file, NULL) : 0;
 
-	bs_fsjob_end(j, h->writes ? bs_ckpt_sync(h->units.file, NULL) : 0);
+	if (r == 0 && h->writes)
+		note_synced(j->fs, h);
+	bs_fsjob_end(j, r);
 }
 
 void bs_fsop_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)

@@ -242,6 +242,7 @@ int bs_fswatch_start(struct bs_fs *fs)
 {
 	(void)pthread_mutex_init(&fs->watch_lock, NULL);
 	(void)pthread_cond_init(&fs->watch_change, NULL);
+	(void)pthread_cond_init(&fs->closed, NULL);
 	bs_list_init(&fs->interrupted);
 	return -pthread_create(&fs->watcher, NULL, watch_main, fs);
 }

@@ -34,6 +34,7 @@ struct bs_node {
 	unsigned int writers;	/* handles that may write */
 	bool cached;		/* the kernel may have pages of it */
 	struct bs_units *units; /* what was read ahead, or NULL */
+	bool unsynced;		/* written since it was on HDFS last */
 	uint64_t opens;		/* handles */
 	struct bs_list handles; /* the same ones */
 	struct stat last;	/* as it was told last */
@@ -97,9 +98,11 @@ struct bs_fs {
 	struct bs_fspool answer; /* bytes for the kernel */
 	pthread_t watcher;
 	pthread_mutex_t watch_lock; /* guards what follows */
-	pthread_cond_t watch_change;
+	pthread_cond_t watch_change, closed;
 	struct bs_list interrupted;
 	bool watch_over;
+	uint64_t
+		n_files; /* files of the tree that handles have, or had and that are not closed yet */
 	_Atomic uint64_t n_requests, n_failures, n_interrupted, n_reads, n_read_bytes, n_hits,
 		n_waits, n_direct, n_writes, n_written_bytes, n_open;
 };

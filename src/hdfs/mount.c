@@ -295,7 +295,8 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 
 void bs_mounted_join(struct bs_mounted *m)
 {
-	bs_fs_join(m->fs);
+	if (!bs_fs_join(m->fs))
+		return;
 	(void)bs_ckpt_free(m->ckpt);
 	(void)bs_reader_free(m->reader);
 	(void)bs_nn_free(m->nn);

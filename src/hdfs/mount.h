@@ -48,7 +48,7 @@ void bs_mount_options_done(struct bs_mount_options *o);
  */
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
 		     struct bs_mounted **ret, struct bs_error *err);
-/* Until it is unmounted and what was written is on HDFS; frees. */
+/* Until it is unmounted and what was written is on HDFS. Then the process has to end. */
 void bs_mounted_join(struct bs_mounted *m);
 
 #endif
