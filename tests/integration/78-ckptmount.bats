@@ -83,7 +83,8 @@ teardown() {
 	bst_spawn fg "$BOOTSEER_BUILDDIR/mount.bootseer-hdfs" "$HDFS_URI/r" "$dir" -o "foreground,conf=$HDFS_CONF"
 	bst_wait 10 mountpoint -q "$dir"
 	bst_stop fg
-	! mountpoint -q "$dir"
+	run mountpoint -q "$dir"
+	[ "$status" != 0 ]
 }
 
 @test "what is wrong is said: option, source, directory, server" {
@@ -103,8 +104,10 @@ teardown() {
 	[ "$status" = 32 ] && [[ $output == *"not a directory"* ]]
 	run timeout 20 "$mount" "webhdfs://127.0.0.1:9/" "$BST_ROOT/m" -o deadline=1s
 	[ "$status" = 32 ] && [[ $output == *127.0.0.1:9* ]]
-	! mountpoint -q "$BST_ROOT/m"
-	! ckpt_pid m
+	run mountpoint -q "$BST_ROOT/m"
+	[ "$status" != 0 ]
+	run ckpt_pid m
+	[ "$status" = 1 ]
 }
 
 @test "10,000 entries are listed in less than a second, with their sizes" {
@@ -223,7 +226,7 @@ posix() {
 	shift
 	hdfs_rest PUT "/posix-$layout" op=MKDIRS
 	ckpt_mount m "/posix-$layout" "layout=$layout"
-	timeout 200 python3 "$bst_lib/posixcheck.py" "$BST_ROOT/m/here" >"$BST_ROOT/posix" || true
+	timeout 200 python3 "${bst_lib:?}/posixcheck.py" "$BST_ROOT/m/here" >"$BST_ROOT/posix" || true
 	grep -v ^ok "$BST_ROOT/posix"
 	grep -q '^# [0-9]* of 101' "$BST_ROOT/posix"
 	failed=$(sed -n 's/^not ok \([a-z_]*\):.*/\1/p' "$BST_ROOT/posix" | sort | tr '\n' ' ')
@@ -258,6 +261,21 @@ posix() {
 	ckpt_umount m
 	ckpt_mount m /w ro
 	cmp "$BST_ROOT/m/striped" "$HDFS_ROOT/data"
+}
+
+@test "numpy, safetensors and h5py save and load, by rotating checkpoints" {
+	local packages
+	packages=$("$bst_lib/build-pytensor") || bst_skip "no packages of Python"
+	export PYTHONPATH=$packages
+	hdfs_rest PUT /t op=MKDIRS
+	ckpt_mount m /t
+	ckpt_mount p /t layout=plain
+	timeout 100 python3 "$bst_lib/tensors.py" save "$BST_ROOT/m/striped"
+	timeout 100 python3 "$bst_lib/tensors.py" save "$BST_ROOT/p/plain"
+	timeout 100 python3 "$bst_lib/tensors.py" load "$BST_ROOT/p/striped"
+	timeout 100 python3 "$bst_lib/tensors.py" load "$BST_ROOT/m/plain"
+	diff -r "$BST_ROOT/m/striped" "$BST_ROOT/p/plain"
+	hdfs_get /t/plain/model.safetensors | cmp - "$BST_ROOT/m/striped/model.safetensors"
 }
 
 @test "a writer's process is killed: an error at once, and the old file stays" {
