@@ -28,7 +28,10 @@
 struct bs_ckpt;
 struct bs_error;
 struct bs_fs;
+struct bs_jsonw;
 struct bs_nn;
+
+#define BS_FS_STATS "user.bootseer.stats" /* JSON: what the mount has done, for who may read it */
 
 struct bs_fs_options {
 	struct bs_ckpt *ckpt; /* outlives it */
@@ -42,6 +45,12 @@ struct bs_fs_options {
 	gid_t gid;	       /* the same */
 	uint64_t attr_ns;      /* how long the kernel may keep attributes and names */
 	uint64_t memory_bytes; /* at most of what was read ahead; 0: none is */
+	/*
+	 * Adds members to the object that the root's attribute BS_FS_STATS shows; does not block.
+	 * May be NULL.
+	 */
+	void (*stats)(void *cookie, struct bs_jsonw *w);
+	void *cookie;
 };
 
 /* Serves; returns once the kernel and we have agreed. After a failure the process has to end. */

@@ -15,8 +15,10 @@
 #include <sys/random.h>
 #include <sys/xattr.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/jsonw.h"
 #include "base/str.h"
 #include "hdfs/fspriv.h"
 #include "hdfs/namenode.h"
@@ -553,10 +555,61 @@ static void run_getxattr(struct bs_fsjob *j)
 	free(value);
 }
 
+static int stats_text(struct bs_fs *fs, struct bs_buf *text)
+{
+	struct bs_jsonw *w = bs_jsonw_new(false);
+	struct bs_fs_stats s;
+
+	if (!w)
+		return -ENOMEM;
+	bs_fs_stats(fs, &s);
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "requests", s.requests);
+	bs_jsonw_ku64(w, "failures", s.failures);
+	bs_jsonw_ku64(w, "interrupted", s.interrupted);
+	bs_jsonw_ku64(w, "reads", s.reads);
+	bs_jsonw_ku64(w, "read_bytes", s.read_bytes);
+	bs_jsonw_ku64(w, "reads_ahead_hit", s.unit_hits);
+	bs_jsonw_ku64(w, "reads_ahead_waited", s.unit_waits);
+	bs_jsonw_ku64(w, "reads_direct", s.direct_reads);
+	bs_jsonw_ku64(w, "units_fetched", s.units_fetched);
+	bs_jsonw_ku64(w, "units_ahead", s.units_ahead);
+	bs_jsonw_ku64(w, "units_unread", s.units_unread);
+	bs_jsonw_ku64(w, "writes", s.writes);
+	bs_jsonw_ku64(w, "written_bytes", s.written_bytes);
+	bs_jsonw_ku64(w, "memory_bytes", s.memory_bytes);
+	bs_jsonw_ku64(w, "memory_peak_bytes", s.memory_peak_bytes);
+	bs_jsonw_ku64(w, "nodes", s.nodes);
+	bs_jsonw_ku64(w, "open_files", s.open_files);
+	if (fs->o.stats)
+		fs->o.stats(fs->o.cookie, w);
+	bs_jsonw_end(w);
+	return bs_jsonw_finish(w, text);
+}
+
+static void answer_stats(fuse_req_t req, size_t size)
+{
+	bs_autobuf text = BS_BUF_INIT(XATTR_MAX);
+	int r = stats_text(bs_fs_of(req), &text);
+
+	if (r < 0)
+		(void)fuse_reply_err(req, -r);
+	else if (size == 0)
+		(void)fuse_reply_xattr(req, text.len);
+	else if (text.len > size)
+		(void)fuse_reply_err(req, ERANGE);
+	else
+		(void)fuse_reply_buf(req, text.data, text.len);
+}
+
 void bs_fsop_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
 	struct bs_fsjob *j;
 
+	if (ino == FUSE_ROOT_ID && bs_streq(name, BS_FS_STATS)) {
+		answer_stats(req, size);
+		return;
+	}
 	if (!is_user(name) || is_own(name)) { /* the kernel asks for some at every write */
 		(void)fuse_reply_err(req, bs_str_after(name, "security.") || is_own(name)
 						  ? ENODATA

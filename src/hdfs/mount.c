@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/jsonw.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "hdfs/ckpt.h"
@@ -249,6 +250,45 @@ static int find_root(struct bs_mounted *m, struct bs_error *err)
 	return r;
 }
 
+static void add_stats(void *cookie, struct bs_jsonw *w)
+{
+	struct bs_mounted *m = cookie;
+	struct bs_ckpt_stats c;
+	struct bs_reader_stats r;
+	struct bs_nn_stats n;
+
+	bs_ckpt_stats(m->ckpt, &c);
+	bs_reader_stats(m->reader, &r);
+	bs_nn_stats(m->nn, &n);
+	bs_jsonw_key(w, "files");
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "written_bytes", c.written);
+	bs_jsonw_ku64(w, "sent_bytes", c.sent);
+	bs_jsonw_ku64(w, "buffered_bytes", c.buffered);
+	bs_jsonw_ku64(w, "placed_again", c.placed_again);
+	bs_jsonw_ku64(w, "commits", c.commits);
+	bs_jsonw_ku64(w, "sums_checked", c.sums_checked);
+	bs_jsonw_ku64(w, "sums_wrong", c.sums_wrong);
+	bs_jsonw_end(w);
+	bs_jsonw_key(w, "datanodes");
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "bytes", r.bytes);
+	bs_jsonw_ku64(w, "http_bytes", r.http_bytes);
+	bs_jsonw_ku64(w, "pieces", r.pieces);
+	bs_jsonw_ku64(w, "hedges", r.hedges);
+	bs_jsonw_ku64(w, "retries", r.retries);
+	bs_jsonw_ku64(w, "bad_replicas", r.bad_replicas);
+	bs_jsonw_ku64(w, "connections", r.connections);
+	bs_jsonw_end(w);
+	bs_jsonw_key(w, "namenodes");
+	bs_jsonw_object(w);
+	bs_jsonw_ku64(w, "requests", n.requests);
+	bs_jsonw_ku64(w, "retries", n.retries);
+	bs_jsonw_ku64(w, "failovers", n.failovers);
+	bs_jsonw_ku64(w, "logins", n.logins);
+	bs_jsonw_end(w);
+}
+
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
 		     struct bs_mounted **ret, struct bs_error *err)
 {
@@ -287,6 +327,8 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 	fo.ckpt = m->ckpt;
 	fo.nn = m->nn;
 	fo.root = m->place.path;
+	fo.stats = add_stats;
+	fo.cookie = m;
 	r = bs_fs_start(&fo, &m->fs, err);
 	if (r == 0)
 		*ret = m;

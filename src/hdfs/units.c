@@ -54,6 +54,7 @@ struct bs_units {
 	struct bs_units_handle *handle;	 /* to fetch with; NULL: idle */
 	uint64_t next, end;		 /* units to be fetched ahead */
 	uint64_t whole_next, whole_left; /* the same, of all of the file, round its end */
+	bool *served; /* units that were read whole once; NULL: the file is not fetched whole */
 };
 
 struct bs_unitpool *bs_unitpool_new(uint64_t memory_bytes)
@@ -97,6 +98,13 @@ struct bs_units *bs_units_new(struct bs_unitpool *p, uint64_t len, uint64_t unit
 	window = BS_MIN(2 * u->streams * u->unit, p->max / WINDOW_PARTS);
 	bs_readahead_init(&u->ra, len, u->unit, window, p->max);
 	bs_map_init(&u->units);
+	if (len <= p->max)
+		u->served = calloc(n_units(u) + 1, sizeof(*u->served));
+	if (len <= p->max && !u->served) {
+		bs_map_done(&u->units);
+		free(u);
+		return NULL;
+	}
 	return u;
 }
 
@@ -129,6 +137,8 @@ static void unit_put(struct bs_unit *n)
 {
 	if (--n->refs > 0)
 		return;
+	if (n->of && n->of->served && n->served >= n->len)
+		n->of->served[n->index] = true;
 	if (!n->of || n->state != READY || n->served >= n->len)
 		unit_free(n);
 	else
@@ -218,7 +228,8 @@ static void pump(struct bs_units *u, struct bs_list *start)
 		u->next++;
 	}
 	while (u->handle && u->running < u->streams && u->whole_left > 0) {
-		if (!unit_find(u, u->whole_next) && !unit_new(u, u->whole_next, false, start))
+		if (!(u->served && u->served[u->whole_next]) && !unit_find(u, u->whole_next) &&
+		    !unit_new(u, u->whole_next, false, start))
 			return;
 		u->whole_next = u->whole_next + 1 == n_units(u) ? 0 : u->whole_next + 1;
 		u->whole_left--;
@@ -231,6 +242,7 @@ static void read_over(struct bs_units *u)
 	if (--u->reads > 0 || !u->dead)
 		return;
 	bs_map_done(&u->units);
+	free(u->served);
 	free(u);
 }
 

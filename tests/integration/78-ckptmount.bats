@@ -20,7 +20,7 @@ setup_file() {
 	hdfs_start
 	head -c 100000000 /dev/urandom >"$HDFS_ROOT/data"
 	hdfs_rest PUT /r op=MKDIRS
-	hdfs_put "$HDFS_ROOT/data" /r/data 'blocksize=16777216&replication=2'
+	hdfs_put "$HDFS_ROOT/data" /r/data 'blocksize=33554432&replication=2'
 }
 
 teardown_file() {
@@ -128,7 +128,7 @@ upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
 	[ "$(wc -l <"$BST_ROOT/list")" = 10000 ]
 	grep -qx "file-00003 $(stat -c %s /etc/passwd)" "$BST_ROOT/list"
 	start=$(date +%s%N)
-	ls -l "$BST_ROOT/m" | wc -l
+	ls -l "$BST_ROOT/m" >"$BST_ROOT/ls"
 	ms=$((($(date +%s%N) - start) / 1000000))
 	echo "# ls -l: $ms ms" >&3
 	[ "$ms" -lt 1000 ]
@@ -150,6 +150,29 @@ upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
 	[[ $output == *"No such file"* ]]
 	ckpt_mount u /r uid=1,gid=2
 	[ "$(stat -c %u:%g "$BST_ROOT/u/data")" = 1:2 ]
+}
+
+# stats NAME FILTER: of a mount.
+stats() {
+	python3 -c 'import os, sys; sys.stdout.write(os.getxattr(sys.argv[1], "user.bootseer.stats").decode())' \
+		"$BST_ROOT/$1" | jq -e "$2"
+}
+
+@test "who reads on is read ahead for; who reads little here and there is not" {
+	ckpt_mount m /r
+	cat "$BST_ROOT/m/data" >"$BST_ROOT/copy"
+	stats m .
+	stats m '.units_ahead > 15 and .units_unread == 0 and .reads_direct < 3'
+	stats m '.datanodes.bytes < 110000000 and .read_bytes == 100000000'
+	ckpt_umount m
+	ckpt_mount m /r
+	python3 -c 'import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for i in range(20):
+    os.pread(fd, 4096, (i * 37 + 5) % 95 * 1000000)' "$BST_ROOT/m/data"
+	stats m .
+	stats m '.datanodes.bytes < 6000000'
 }
 
 @test "a mapping, many readers, many open files" {
