@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/map.h"
 #include "hdfs/readahead.h"
@@ -219,17 +220,21 @@ static struct bs_unit *unit_new(struct bs_units *u, uint64_t index, bool demande
 	return n;
 }
 
+static bool is_wanted(struct bs_units *u, uint64_t index)
+{
+	return !(u->served && u->served[index]) && !unit_find(u, index);
+}
+
 /* What is ahead, then what is left of the whole. */
 static void pump(struct bs_units *u, struct bs_list *start)
 {
 	while (u->handle && u->running < u->streams && u->next < u->end) {
-		if (!unit_find(u, u->next) && !unit_new(u, u->next, false, start))
+		if (is_wanted(u, u->next) && !unit_new(u, u->next, false, start))
 			return;
 		u->next++;
 	}
 	while (u->handle && u->running < u->streams && u->whole_left > 0) {
-		if (!(u->served && u->served[u->whole_next]) && !unit_find(u, u->whole_next) &&
-		    !unit_new(u, u->whole_next, false, start))
+		if (is_wanted(u, u->whole_next) && !unit_new(u, u->whole_next, false, start))
 			return;
 		u->whole_next = u->whole_next + 1 == n_units(u) ? 0 : u->whole_next + 1;
 		u->whole_left--;
@@ -336,6 +341,9 @@ enum bs_units_answer bs_units_read(struct bs_units *u, struct bs_units_handle *h
 	for (uint64_t i = first; !direct && i <= last; i++) {
 		struct bs_unit *n = unit_find(u, i);
 
+		/* the kernel has given up its pages: all are to be had again */
+		if (!n && u->served && u->served[i])
+			memset(u->served, 0, n_units(u) * sizeof(*u->served));
 		if (!n && p.units)
 			n = unit_new(u, i, true, &start);
 		direct = !n || n->state == FAILED || (n->state == FETCHING && !wait_for(n, r));
