@@ -111,14 +111,16 @@ teardown() {
 }
 
 @test "10,000 entries are listed in less than a second, with their sizes" {
-	local start ms
+	local start ms bound=1000
+	# with others on the machine the time is theirs
+	[ "${BOOTSEER_CHECK_SHARED:-}" != 1 ] || bound=5000
 	hdfs_rest PUT /many op=MKDIRS
 	seq -f "url = \"http://$(hdfs_datanode_ip 1):9864/webhdfs/v1/many/file-%05.0f?op=CREATE&user.name=root&replication=1&namenoderpcaddress=${HDFS_URI#hdfs://}\"
 upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
 	# the NameNode makes entries faster when they are directories
 	seq -f "url = \"http://$(hdfs_namenode_ip 1):9870/webhdfs/v1/many/dir-%05.0f?op=MKDIRS&user.name=root\"" 0 9989 >"$BST_ROOT/curl2"
 	curl -sS -o /dev/null -K "$BST_ROOT/curl"
-	curl -sS -o /dev/null --parallel --parallel-max 50 -X PUT -K "$BST_ROOT/curl2" >/dev/null
+	curl -sS --no-progress-meter -o /dev/null --parallel --parallel-max 50 -X PUT -K "$BST_ROOT/curl2" >/dev/null
 	hdfs_put /etc/passwd /many/file-00003
 	ckpt_mount m /many
 	start=$(date +%s%N)
@@ -126,12 +128,13 @@ upload-file = \"/dev/null\"" 0 9 >"$BST_ROOT/curl"
 	ms=$((($(date +%s%N) - start) / 1000000))
 	echo "# $(wc -l <"$BST_ROOT/list") entries in $ms ms" >&3
 	[ "$(wc -l <"$BST_ROOT/list")" = 10000 ]
+	[ "$ms" -lt $bound ]
 	grep -qx "file-00003 $(stat -c %s /etc/passwd)" "$BST_ROOT/list"
 	start=$(date +%s%N)
 	ls -l "$BST_ROOT/m" >"$BST_ROOT/ls"
 	ms=$((($(date +%s%N) - start) / 1000000))
 	echo "# ls -l: $ms ms" >&3
-	[ "$ms" -lt 1000 ]
+	[ "$ms" -lt $bound ]
 }
 
 @test "owners by name, and what another client changes is seen" {

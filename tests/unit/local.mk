@@ -62,6 +62,10 @@ UNIT_TESTS += %D%/test-hdfs-stripe
 tests_unit_test_hdfs_stripe_SOURCES = %D%/test-hdfs-stripe.c %D%/unit.h
 tests_unit_test_hdfs_stripe_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-units
+tests_unit_test_hdfs_units_SOURCES = %D%/test-hdfs-units.c %D%/unit.h
+tests_unit_test_hdfs_units_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-heat
 tests_unit_test_hot_heat_SOURCES = %D%/test-hot-heat.c %D%/unit.h
 tests_unit_test_hot_heat_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
