@@ -16,6 +16,8 @@
 #include "hdfs/namenode.h"
 
 #define BATCH_MAX (1u << 20) /* bytes of an answer */
+#define PER_ENTRY_S 2e-4     /* to be looked at by who lists */
+#define LISTED_MAX_S 10.0
 #define HIDDEN_LINK BS_CKPT_HIDDEN "-link-"
 
 struct dir {
@@ -131,13 +133,25 @@ static size_t add_dots(struct bs_fsjob *j, char *buf, size_t size, size_t at, bo
 		    : fuse_add_direntry(j->req, buf, size, name, &e.attr, (off_t)at + 1);
 }
 
+/*
+ * Who lists a large directory looks at each entry then: what the listing said has to hold so
+ * long, or the NameNode is asked for every one again.
+ */
+static double timeout_of(const struct bs_fs *fs, size_t n)
+{
+	double each = bs_fs_timeout(fs), all = (double)n * PER_ENTRY_S;
+
+	if (each == 0 || all < each)
+		return each;
+	return all < LISTED_MAX_S ? all : each < LISTED_MAX_S ? LISTED_MAX_S : each;
+}
+
 /* One entry, whose number is at: its bytes, more than size when it does not fit, 0 out of memory. */
 static size_t add_entry(struct bs_fsjob *j, const struct dir *d, char *buf, size_t size, size_t at,
 			bool plus)
 {
 	const struct bs_hdfs_status *s = &d->list.v[at];
 	struct fuse_entry_param e = { 0 };
-	size_t n;
 
 	if (!plus) {
 		bs_fs_attr(j->fs, s, d->links[at], s->file_id ? s->file_id : 1, &e.attr);
@@ -147,8 +161,8 @@ static size_t add_entry(struct bs_fsjob *j, const struct dir *d, char *buf, size
 		return size + 1;
 	if (bs_nodes_enter(j->fs, j->ino, s->name, s, d->links[at], &e) < 0)
 		return 0;
-	n = fuse_add_direntry_plus(j->req, buf, size, s->name, &e, (off_t)at + 3);
-	return n;
+	e.attr_timeout = e.entry_timeout = timeout_of(j->fs, d->list.n);
+	return fuse_add_direntry_plus(j->req, buf, size, s->name, &e, (off_t)at + 3);
 }
 
 static size_t fill(struct bs_fsjob *j, struct dir *d, char *buf, size_t size, bool plus)

@@ -370,7 +370,10 @@ static void on_units(struct bs_units_read *u)
 {
 	struct fsread *r = BS_CONTAINER_OF(u, struct fsread, units);
 
-	if (u->failed) {
+	if (u->failed && u->timed_out) {
+		r->is_direct = true;
+		r->direct.result = -ETIMEDOUT;
+	} else if (u->failed) {
 		read_direct(r);
 		return;
 	}

@@ -331,7 +331,7 @@ enum bs_units_answer bs_units_read(struct bs_units *u, struct bs_units_handle *h
 	bs_list_init(&start);
 	r->of = u;
 	r->n_units = r->missing = 0;
-	r->failed = false;
+	r->failed = r->timed_out = false;
 	(void)pthread_mutex_lock(&u->pool->lock);
 	if (u->handle != h) {
 		old = u->handle;
@@ -389,6 +389,7 @@ static void on_fetched(struct bs_ckpt_read *io)
 
 		bs_list_remove(&w->link);
 		w->read->failed |= !ok;
+		w->read->timed_out |= io->result == -ETIMEDOUT;
 		if (--w->read->missing > 0) {
 			free(w);
 			continue;

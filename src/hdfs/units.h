@@ -60,7 +60,9 @@ struct bs_units_read {
 	uint64_t off;
 	size_t len;
 	void (*ready)(struct bs_units_read *r);
-	bool failed; /* the units are not to be had: the caller reads for himself */
+	/* the units are not to be had: the caller reads for himself, unless there is no time left */
+	bool failed;
+	bool timed_out;
 	struct iovec iov[BS_UNITS_PER_READ]; /* the bytes, until bs_units_done */
 	unsigned int n_iov;
 

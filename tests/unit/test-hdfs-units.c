@@ -16,7 +16,7 @@
 #define READS_MAX 64
 
 static struct bs_ckpt_read *started[READS_MAX];
-static unsigned int n_started, n_ready, n_failed, n_closed;
+static unsigned int n_started, n_ready, n_failed, n_late, n_closed;
 
 void bs_ckpt_read_start(struct bs_ckpt_file *f, struct bs_ckpt_read *r)
 {
@@ -52,6 +52,7 @@ static void on_ready(struct bs_units_read *r)
 {
 	n_ready++;
 	n_failed += r->failed;
+	n_late += r->timed_out;
 }
 
 static void on_closed(struct bs_units_handle *h)
@@ -63,7 +64,7 @@ static struct bs_units_handle handle;
 
 static int begin(void **state)
 {
-	n_started = n_ready = n_failed = n_closed = 0;
+	n_started = n_ready = n_failed = n_late = n_closed = 0;
 	handle = (struct bs_units_handle){ .refs = 1, .closed = on_closed };
 	return 0;
 }
@@ -176,6 +177,7 @@ static void a_unit_that_fails_fails_nobody(void **state)
 	land(-EIO);
 	assert_int_equal(n_ready, 2);
 	assert_int_equal(n_failed, 2);
+	assert_int_equal(n_late, 0);
 	bs_unitpool_stats(p, &s);
 	assert_int_equal(s.bytes, 0);
 	assert_true(read_whole(u, 0, 100)); /* tried again */
@@ -195,6 +197,7 @@ static void of_two_units_one_fails(void **state)
 		land(0);
 	land(-ETIMEDOUT);
 	assert_int_equal(n_failed, 1);
+	assert_int_equal(n_late, 1);
 	(void)bs_units_free(u);
 	bs_unitpool_free(p);
 }
