@@ -356,8 +356,10 @@ static int open_new(struct bs_ckpt_file *f, const char *path, unsigned int flags
 
 	if (r == -ENOENT && flags & BS_CKPT_CREATE)
 		r = parent_is_there(f->c, path, err);
-	else if (r == 0 && flags & BS_CKPT_CREATE && flags & BS_CKPT_EXCL)
+	else if ((r == 0 || r == -EIO || r == -EPROTONOSUPPORT) && flags & BS_CKPT_EXCL)
 		r = bs_fail(err, -EEXIST, "'%s' is there already", path);
+	else if ((r == -EIO || r == -EPROTONOSUPPORT) && flags & BS_CKPT_TRUNC)
+		r = 0; /* what cannot be read can be replaced */
 	if (r < 0) {
 		(void)bs_view_unref(view);
 		return r;

@@ -110,6 +110,8 @@ int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, str
 
 /* --- segments (gc.c) ------------------------------------------------------------------------- */
 
+/* The time of a segment's directory becomes that of now, by the NameNode's clock. */
+void bs_ckpt_beat(struct bs_ckpt *c, const char *segment);
 /* Segments of old, at dir, that kept (or NULL) does not have get their marks. Best effort. */
 void bs_ckpt_trash(struct bs_ckpt *c, const char *dir, const struct bs_stripes *old,
 		   const struct bs_stripes *kept);

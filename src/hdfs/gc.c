@@ -43,6 +43,14 @@ void bs_ckpt_trash(struct bs_ckpt *c, const char *dir, const struct bs_stripes *
 	}
 }
 
+void bs_ckpt_beat(struct bs_ckpt *c, const char *segment)
+{
+	bs_autofree char *beat = bs_strf("%s/beat", segment);
+
+	if (beat && bs_nn_mkdirs(c->o.nn, beat, 0700, NULL) == 0)
+		(void)bs_nn_delete(c->o.nn, beat, false, NULL);
+}
+
 /* --- one directory --------------------------------------------------------------------------- */
 
 struct look {

@@ -330,8 +330,7 @@ static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const ch
 
 		if (!old || !new)
 			return no_memory(err);
-		/* its time becomes that of now, so that nobody takes it for garbage meanwhile */
-		(void)bs_nn_set_times(c->o.nn, old, UINT64_MAX, UINT64_MAX, NULL);
+		bs_ckpt_beat(c, old); /* so that nobody takes it for garbage meanwhile */
 		r = bs_nn_rename(c->o.nn, old, new, false, err);
 		if (r == -ENOENT && bs_nn_status(c->o.nn, new, &st, NULL) == 0)
 			r = 0;

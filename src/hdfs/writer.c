@@ -760,14 +760,13 @@ int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret)
 	return r;
 }
 
-/* A directory's time changes when something in it is made, by the NameNode's clock. */
 void bs_writer_beat(struct bs_writer *w)
 {
-	bs_autofree char *beat = NULL;
+	bs_autofree char *segment = NULL;
 
 	(void)pthread_mutex_lock(&w->io);
-	beat = w->segment_dir ? bs_ckpt_hidden(w->segment_dir, w->id, "beat") : NULL;
-	if (beat && bs_nn_mkdirs(w->c->o.nn, beat, 0700, NULL) == 0)
-		(void)bs_nn_delete(w->c->o.nn, beat, false, NULL);
+	segment = w->segment_dir ? bs_ckpt_hidden(w->segment_dir, w->id, NULL) : NULL;
+	if (segment)
+		bs_ckpt_beat(w->c, segment);
 	(void)pthread_mutex_unlock(&w->io);
 }
