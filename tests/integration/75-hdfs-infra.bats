@@ -155,10 +155,10 @@ took() {
 	hdfs_rate 4 100mbit
 	ms=$(took same /shaped)
 	echo "read: $ms ms"
-	[ "$ms" -gt 1500 ] && [ "$ms" -lt 3000 ]
+	[ "$ms" -gt 1500 ] && [ "$ms" -lt 6000 ]
 	ms=$(took hdfs_put_at 4 "$BST_ROOT/file" /shaped2)
 	echo "written: $ms ms"
-	[ "$ms" -gt 1500 ] && [ "$ms" -lt 3000 ]
+	[ "$ms" -gt 1500 ] && [ "$ms" -lt 6000 ]
 	hdfs_rate 4 none
 }
 

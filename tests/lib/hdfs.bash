@@ -176,7 +176,8 @@ hdfs_xml() {
 hdfs_configure() {
 	local dir=$HDFS_ROOT/hdfs core client server
 	HDFS_CONF=$dir/client
-	mkdir -p "$dir/server" "$HDFS_CONF" || return 1
+	# killed servers leave directories of Jetty's in the place for temporary files
+	mkdir -p "$dir/server" "$dir/jvm" "$HDFS_CONF" || return 1
 	hdfs_conf_names
 	core=("fs.defaultFS=$HDFS_URI" "hadoop.tmp.dir=$dir/tmp" "hadoop.proxyuser.root.hosts=*"
 		"hadoop.proxyuser.root.groups=*" ipc.client.connect.retry.interval=200
@@ -242,6 +243,7 @@ hdfs_java_options() {
 		"-XX:SharedArchiveFile=$HDFS_HADOOP/classes.jsa" -Xlog:cds=off -Xlog:cds+heap=off \
 		--add-opens=java.base/java.lang=ALL-UNNAMED -Djava.net.preferIPv4Stack=true \
 		"-Djava.util.logging.config.file=$HDFS_ROOT/hdfs/logging.properties" \
+		"-Djava.io.tmpdir=$HDFS_ROOT/hdfs/jvm" \
 		${HDFS_KERBEROS:+"-Djava.security.krb5.conf=$KRB5_CONFIG"} \
 		-cp "$(cat "$HDFS_HADOOP/classpath"):$1"
 }
