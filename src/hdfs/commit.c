@@ -293,7 +293,8 @@ static int runs_of(const struct bs_writer *w, struct bs_stripes_run *runs, uint3
 		}
 		if (n == BS_STRIPES_MAP_MAX)
 			return -E2BIG;
-		runs[n++] = (struct bs_stripes_run){ .first = u, .n = 1 };
+		runs[n] = (struct bs_stripes_run){ .first = u, .n = 1 };
+		n++;
 	}
 	*ret_n = n;
 	return 0;

@@ -122,7 +122,7 @@ slow_links() {
 	[ "$(stat_of sums)" = 11 ]
 	local id k
 	id=$(tool ls "$url/.bootseer" | tr '\0' '\n')
-	[ "$(for k in 0 1 2 3 4 5 6 7; do hdfs_blocks "$dir/.bootseer/$id/0000$k-of-00008"; done | cut -d' ' -f3 | sort | uniq -c | awk '{ print $1 }' | xargs)" = '2 3 3 3' ]
+	[ "$(for k in 0 1 2 3 4 5 6 7; do hdfs_blocks "$dir/.bootseer/$id/0000$k-of-00008"; done | cut -d' ' -f3 | sort | uniq -c | awk '{ print $1 }' | sort | xargs)" = '2 3 3 3' ]
 	# the same length, other bytes
 	head -c 8388608 /dev/zero >"$BST_ROOT/zero"
 	hdfs_put "$BST_ROOT/zero" "$dir/.bootseer/$id/00001-of-00008"

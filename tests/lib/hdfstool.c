@@ -26,7 +26,7 @@
  *   ckslow URL LEN MS       ckload in pieces of LEN with pauses
  *   ckgc URL [recursive]    SEGMENTS BYTES KEPT
  * Options: --layout striped|plain --unit BYTES --files N --repl N --create --excl --trunc
- * --die STEP (ends there without a word) --lease DURATION --grace DURATION
+ * --buffer BYTES --connections N (per DataNode) --die STEP (ends there without a word) --lease DURATION --grace DURATION
  * --conf DIR --user NAME --token-file FILE --ca FILE --kerberos --http (never
  * the DataNodes' protocol) --deadline SECONDS --piece BYTES
  * --node BYTES (hdfs/read.h) --stats. Errors: "ERRNO: text", status 1.
@@ -531,7 +531,7 @@ static int load(struct tool *t, size_t piece, uint64_t pause_ms, bool print, str
 				  .tv_nsec = (long)(pause_ms % 1000 * BS_NS_PER_MS) };
 	bs_autofree char *buf = malloc(piece);
 	uint64_t begin = bs_clock_ns(), off = 0;
-	struct bs_ckpt_file *f;
+	struct bs_ckpt_file *f = NULL;
 	ssize_t n = 1;
 	int r = bs_ckpt_open(t->ckpt, t->path, 0, 0, &f, err);
 
@@ -546,8 +546,7 @@ static int load(struct tool *t, size_t piece, uint64_t pause_ms, bool print, str
 	}
 	if (r == 0)
 		tell_rate(off, begin);
-	if (n >= 0 || r != -ENOENT)
-		(void)bs_ckpt_close(f, NULL);
+	(void)bs_ckpt_close(f, NULL);
 	return r;
 }
 
@@ -711,6 +710,7 @@ struct given {
 	uint64_t deadline_ns, piece, node;
 	struct bs_ckpt_options ckpt;
 	const char *die;
+	uint32_t connections;
 	unsigned int flags;
 	uint64_t lease_ns;
 };
@@ -741,6 +741,7 @@ static int set_up_tree(struct tool *t, const struct given *g, struct bs_error *e
 static int set_up(struct tool *t, const struct given *g, const char *url, struct bs_error *err)
 {
 	bs_auto(site) struct bs_site *site = NULL;
+	struct bs_loop_options lo = { .connections_per_host = g->connections };
 	struct bs_nn_options no = g->nn;
 	struct bs_reader_options ro = { 0 };
 	int r = bs_site_load(g->conf, &site, err);
@@ -748,7 +749,7 @@ static int set_up(struct tool *t, const struct given *g, const char *url, struct
 	if (r == 0)
 		r = bs_hdfs_place(url, site, &t->place, err);
 	if (r == 0)
-		r = bs_loop_new(NULL, &t->loop, err);
+		r = bs_loop_new(&lo, &t->loop, err);
 	if (r < 0)
 		return r;
 	t->path = t->place.path;
@@ -803,6 +804,10 @@ static int parse_ckpt(int c, struct given *g)
 		return bs_parse_u32(optarg, &g->ckpt.files);
 	case 'R':
 		return bs_parse_u32(optarg, &g->ckpt.replication);
+	case 'B':
+		return bs_parse_size(optarg, &g->ckpt.file_bytes);
+	case 'N':
+		return bs_parse_u32(optarg, &g->connections);
 	case 'D':
 		g->die = optarg;
 		return 0;
@@ -842,6 +847,8 @@ static int parse_options(int argc, char **argv, struct given *g)
 		{ "files", required_argument, NULL, 'F' },
 		{ "repl", required_argument, NULL, 'R' },
 		{ "die", required_argument, NULL, 'D' },
+		{ "buffer", required_argument, NULL, 'B' },
+		{ "connections", required_argument, NULL, 'N' },
 		{ "lease", required_argument, NULL, 'l' },
 		{ "grace", required_argument, NULL, 'g' },
 		{ "create", no_argument, NULL, 'C' },
