@@ -5,9 +5,9 @@ dist_systemdunit_DATA = %D%/systemd/bootseerd.socket
 EXTRA_DIST += %D%/systemd/bootseerd.service.in
 CLEANFILES += %D%/systemd/bootseerd.service
 
-%D%/systemd/bootseerd.service: $(srcdir)/%D%/systemd/bootseerd.service.in Makefile
+%D%/systemd/bootseerd.service: $(srcdir)/%D%/systemd/bootseerd.service.in dirs.h
 	$(AM_V_GEN)$(MKDIR_P) %D%/systemd && \
-		sed 's,@sbindir@,$(sbindir),' $(srcdir)/%D%/systemd/bootseerd.service.in >$@.new && \
+		sed 's,[@]sbindir[@],$(sbindir),' $(srcdir)/%D%/systemd/bootseerd.service.in >$@.new && \
 		mv $@.new $@
 
 dist_doc_DATA = README NEWS

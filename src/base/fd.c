@@ -131,6 +131,24 @@ int bs_read_file_at(int dirfd, const char *name, int flags, size_t max, char **r
 	return bs_read_file(fd, max, ret_buf, ret_len);
 }
 
+int bs_open_regular_at(int dirfd, const char *name)
+{
+	/* a FIFO would have us wait for a writer */
+	bs_autofd int fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? bs_take_fd(&fd) : -EINVAL;
+}
+
+int bs_read_regular_at(int dirfd, const char *name, size_t max, char **ret_buf, size_t *ret_len)
+{
+	bs_autofd int fd = bs_open_regular_at(dirfd, name);
+
+	return fd < 0 ? fd : bs_read_file(fd, max, ret_buf, ret_len);
+}
+
 int bs_memfd(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

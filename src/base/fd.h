@@ -57,6 +57,13 @@ int bs_pwrite_full(int fd, const void *buf, size_t len, uint64_t off);
  */
 int bs_read_file_at(int dirfd, const char *name, int flags, size_t max, char **ret_buf,
 		    size_t *ret_len);
+/*
+ * Opens a regular file beneath dirfd to read, no symlink: anything else, which may make who
+ * opens or reads it wait, is -EINVAL.
+ */
+int bs_open_regular_at(int dirfd, const char *name);
+/* bs_read_file_at of such a file. */
+int bs_read_regular_at(int dirfd, const char *name, size_t max, char **ret_buf, size_t *ret_len);
 int bs_read_file(int fd, size_t max, char **ret_buf, size_t *ret_len);
 
 /* A sealed-able memfd; write what you like, then bs_memfd_seal makes it immutable. */

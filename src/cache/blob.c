@@ -21,6 +21,7 @@
 #include "base/json.h"
 #include "base/jsonw.h"
 #include "cache/blocks.h"
+#include "cache/near.h"
 
 #define STATE_MAX 4096u
 
@@ -38,6 +39,7 @@ struct bs_blob {
 	_Atomic bool complete;
 	struct bs_blocks blocks;
 	bool blocks_open;
+	struct bs_near near;
 	uint64_t n_forgotten; /* so often units were */
 	uint64_t n_lost;      /* so often all of them were, since the disk failed */
 };
@@ -128,7 +130,7 @@ static void read_state(struct bs_blob *b, bool *ret_same_epoch, bool *ret_comple
 	size_t len;
 
 	*ret_same_epoch = *ret_complete = false;
-	if (bs_read_file_at(b->dirfd, "state", O_NOFOLLOW, STATE_MAX, &text, &len) < 0 ||
+	if (bs_read_regular_at(b->dirfd, "state", STATE_MAX, &text, &len) < 0 ||
 	    bs_json_parse("state", text, len, STATE_MAX, &v, NULL) < 0)
 		return;
 	*ret_same_epoch = bs_json_u64(bs_json_get(v, "epoch"), &epoch) == 0 && epoch == b->epoch;
@@ -244,6 +246,8 @@ int bs_blob_open(int dirfd, const struct bs_blob_geometry *g, uint64_t epoch, st
 	b->dirfd = bs_dup(dirfd);
 	if (b->dirfd < 0)
 		return bs_fail_errno(err, b->dirfd, "keep the cache directory");
+	if (bs_near_init(&b->near, g->n_units) < 0)
+		return bs_fail(err, -ENOMEM, "out of memory");
 	r = open_files(b, err);
 	if (r < 0)
 		return r;
@@ -259,6 +263,7 @@ struct bs_blob *bs_blob_free(struct bs_blob *b)
 		(void)munmap(b->map, b->map_bytes);
 	if (b->blocks_open)
 		bs_blocks_done(&b->blocks);
+	bs_near_done(&b->near);
 	free(b->heap);
 	(void)bs_close(b->fd);
 	(void)bs_close(b->dirfd);
@@ -277,6 +282,11 @@ const struct bs_blob_geometry *bs_blob_geometry(const struct bs_blob *b)
 int bs_blob_fd(const struct bs_blob *b)
 {
 	return b->fd;
+}
+
+struct bs_near *bs_blob_near(struct bs_blob *b)
+{
+	return &b->near;
 }
 
 bool bs_blob_has(struct bs_blob *b, uint32_t i)

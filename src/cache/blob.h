@@ -37,6 +37,7 @@
 
 struct bs_blob;
 struct bs_error;
+struct bs_near;
 
 struct bs_unit {
 	uint64_t blob_off;
@@ -98,6 +99,9 @@ int bs_blob_prove(struct bs_blob *b, uint32_t i, void *scratch, void *buf);
  * came alone. Cheap; never blocks.
  */
 bool bs_blob_has_range(struct bs_blob *b, uint64_t off, uint64_t len);
+/* What is known of who reads it; guarded by the lock of the only fill that serves it. */
+struct bs_near *bs_blob_near(struct bs_blob *b);
+
 /* Whether any block ever came alone. */
 bool bs_blob_has_blocks(struct bs_blob *b);
 

@@ -13,10 +13,10 @@
 
 #include "cache/fillpriv.h"
 
-#define RANGE_DATA_MAX (1u << 20) /* small, since demand reads may wait for one on the wire */
-#define RANGES 4u		  /* of one blob in flight */
-#define COPIES_AT_ONCE 64u	  /* units, before an unpacker looks for demand work again */
-#define PAUSE_ROUNDS 5u		  /* how long a pause is, as after so many failed rounds */
+#define RANGE_DATA_MAX (512u << 10) /* small, since demand reads may wait for one on the wire */
+#define RANGES 10u /* of one blob in flight: more than connections, so that none of those rests */
+#define COPIES_AT_ONCE 64u /* units, before an unpacker looks for demand work again */
+#define PAUSE_ROUNDS 5u	   /* how long a pause is, as after so many failed rounds */
 
 static void step(struct completion *c, unsigned int ended);
 

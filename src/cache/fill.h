@@ -7,7 +7,8 @@
  *   reader ──▶ all units there? ──yes──▶ bytes from the blob file, done at once
  *                │no
  *                ▼                 (one flight a unit: later readers only join)
- *            flight ──▶ fetch: a range of neighbouring units from one source
+ *            flight ──▶ fetch: a range of neighbouring units from one source, with what
+ *                          │         lies around them (ahead.c)
  *                          │                         ▲ next source; after the last one
  *                          ▼ net thread              │ a pause that grows, with jitter
  *                       queue ──▶ unpacker: prove ───┘ wrong or failed
@@ -16,10 +17,11 @@
  *                         stored (a full disk is no error), every waiter answered
  *
  * Lanes: a demand read never waits for a fetch of another lane that has not started:
- * it sends its own; what comes first counts. A failed fetch of another lane is dropped;
- * units with waiters go on as demand. A unit that came wrong goes on alone, of whatever
- * lane it was, until it is right or known to be wrong everywhere: then nobody asks for it
- * for a while (bs_origin_wrong). Readers see -EIO only when their deadline has passed, or
+ * it sends its own; what comes first counts. A demand fetch that brings more than was asked
+ * for is unpacked while it comes, what was asked for first. When it fails, or one of another
+ * lane does, it is dropped, and units with waiters go on as demand. A unit that came wrong
+ * goes on alone, of whatever lane it was, until it is right or known to be wrong everywhere:
+ * then nobody asks for it for a while (bs_origin_wrong). Readers see -EIO only when their deadline has passed, or
  * when every source gave wrong bytes, three times over, and while that is remembered.
  *
  * Locks: one; under it only an origin's is taken, and nobody called back.
@@ -45,7 +47,7 @@ struct bs_fill_options {
 	uint64_t read_wait_ns;
 	uint64_t
 		wrong_wait_ns; /* not to ask for a unit that is wrong everywhere, at first; 0: 30 s */
-	bool ahead;	       /* fetch what lies around each read too, see ahead.c */
+	bool ahead;	       /* fetch what lies around each miss too, see ahead.c */
 	/* The per-thread state that a blob's ops get as scratch. */
 	void *(*scratch_new)(void);
 	void (*scratch_free)(void *scratch);

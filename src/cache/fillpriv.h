@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
 /*
- * What the parts of the miss path share: fill.c (flights, fetches, unpackers),
- * fillread.c (reads), ahead.c (what follows
- * them), stream.c and streamwait.c (hot packs) and complete.c (the background lane). The picture and the rules are
- * in fill.h.
+ * What the parts of the miss path share: fill.c (flights, unpackers), fillfetch.c (what
+ * becomes of a fetch), fillread.c (reads), ahead.c (what lies around them and follows them),
+ * stream.c and streamwait.c (hot packs) and complete.c (the background lane). The picture and
+ * the rules are in fill.h.
  */
 #ifndef BS_CACHE_FILLPRIV_H
 #define BS_CACHE_FILLPRIV_H
@@ -67,10 +67,21 @@ struct fetch {
 	unsigned int rounds, bad_rounds;
 	bool only_bad;		     /* no source of this round failed otherwise */
 	bool local;		     /* copied from other, unit other_unit */
-	_Atomic unsigned int *ahead; /* the count that it is one of: n_ahead, n_scan; or NULL */
+	_Atomic unsigned int *ahead; /* the count that it is one of: n_around, n_scan; or NULL */
 	struct bs_blob *other;
 	uint32_t other_unit;
 	int store_error; /* the disk did not take a unit of it */
+	/*
+	 * A demand fetch that brings more than was asked for. Each unit is taken as soon as it
+	 * is there, those asked for first; the flights of all say by whom they come.
+	 */
+	bool around;
+	uint32_t wanted, n_wanted; /* units asked for */
+	uint64_t taken;		   /* units that are done with, a bit each; its job's */
+	/* guarded by fill.lock */
+	bool early;    /* the job is queued, or runs, while the range comes */
+	bool ended;    /* the source is done; the early job goes on */
+	bool in_doubt; /* a unit was wrong: nothing more until the range has ended */
 };
 
 struct completion {
@@ -108,8 +119,8 @@ struct bs_fill {
 	struct bs_list streams;		   /* of stream.c */
 	pthread_t *unpackers;
 	unsigned int n_started;
-	/* ranges of ahead.c on their way, around reads and ahead of scans; grow under lock */
-	_Atomic unsigned int n_ahead, n_scan;
+	/* ranges of ahead.c on their way, around misses and ahead of scans; grow under lock */
+	_Atomic unsigned int n_around, n_scan;
 	struct scan scans[SCANS];
 	unsigned int n_taken[BS_LANE_MAX]; /* jobs of that lane that run now */
 	bool stop;
@@ -136,12 +147,6 @@ void bs_fill_land(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const voi
 		  int result);
 
 /*
- * A copy of an equal unit is in un->bytes: proven, stored, its waiters answered. False
- * when it is not equal.
- */
-bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
-
-/*
  * Blocks of a unit have come alone, or will not come: who has all that he waits for is
  * answered; for the rest a demand fetch is sent, unless something is on its way.
  */
@@ -156,6 +161,20 @@ struct fetch *bs_fill_fetch_free(struct fetch *fe);
 /* Asks the source whose turn it is; what becomes of it is seen to by the unpackers. */
 void bs_fill_submit(struct fetch *fe);
 
+/* --- fillfetch.c -------------------------------------------------------------------------- */
+
+/* Run by an unpacker when the range has ended. */
+void bs_fill_fetch_ended(struct job *j, struct unpacker *un);
+/* Of one that brings more than was asked for: bytes have come; the range has ended. */
+void bs_fill_fetch_progress(struct bs_range *rg);
+void bs_fill_fetch_done(struct bs_range *rg);
+
+/*
+ * A copy of an equal unit is in un->bytes: proven, stored, its waiters answered. False
+ * when it is not equal.
+ */
+bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
+
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
 
@@ -164,6 +183,8 @@ uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
 /* Whether a stream brings all of the range that is not there, soon; some of it at least. Lock held. */
 bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len);
 /* Whether any stream of the blob brings something now. Lock held. */
+/* A reader's fetch took so long, from its begin. Lock held. */
+void bs_fill_own_fetch(struct bs_fill *f, const struct bs_blob *b, uint64_t ns);
 bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b);
 
 /* --- fillread.c ----------------------------------------------------------------------------- */
@@ -180,7 +201,12 @@ void bs_fill_wait(struct bs_fill *f, struct waiter *w, uint32_t unit);
 
 /* --- ahead.c ------------------------------------------------------------------------------ */
 
-/* Asks for what is missing around a read of the units first to last. */
+/* Takes note of a read of the units first to last: whether it is part of a scan. */
+bool bs_fill_note(struct bs_fill *f, struct bs_blob *b, uint32_t first, uint32_t last);
+/* The demand fetch of n units from first on, with what lies around them if around is set. */
+struct fetch *bs_fill_fetch_around(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o,
+				   uint32_t first, uint32_t n, bool around);
+/* Asks for what a scan that has read the units first to last will want. */
 void bs_fill_ahead(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t first,
 		   uint32_t last);
 /* A range of it has come. */

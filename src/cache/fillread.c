@@ -46,6 +46,8 @@ static bool read_cached(struct bs_read *rd, uint32_t unit, void *scratch, void *
  */
 static bool is_near(const struct fetch *by)
 {
+	if (by && by->lane == BS_LANE_DEMAND)
+		return true;
 	if (by && by->lane == BS_LANE_BACKGROUND)
 		return __atomic_load_n(&by->range.got, __ATOMIC_RELAXED) >= by->range.len / 2;
 	return !by || __atomic_load_n(&by->range.started_ns, __ATOMIC_RELAXED) != 0;
@@ -152,7 +154,7 @@ static bool start_local(struct bs_fill *f, struct bs_read *rd, uint32_t unit, vo
 
 /* Sends the fetches of a read: neighbours together, as far as DEMAND_DATA_MAX goes. */
 static void start_fetches(struct bs_fill *f, struct bs_read *rd, struct need *needs, uint32_t n,
-			  void *scratch, void *unit_buf)
+			  bool around, void *scratch, void *unit_buf)
 {
 	uint32_t i = 0;
 
@@ -174,7 +176,7 @@ static void start_fetches(struct bs_fill *f, struct bs_read *rd, struct need *ne
 			if (bytes > DEMAND_DATA_MAX)
 				break;
 		}
-		fe = bs_fill_fetch_new(f, rd->blob, rd->origin, first, count, BS_LANE_DEMAND);
+		fe = bs_fill_fetch_around(f, rd->blob, rd->origin, first, count, around);
 		if (fe) {
 			bs_fill_submit(fe);
 			continue;
@@ -206,7 +208,7 @@ static void read_there(struct bs_fill *f, struct bs_read *rd, const struct need 
 
 /* The slow part of a read: n units from first on, of which some are not there. */
 static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, uint32_t n,
-			 void *scratch, void *unit_buf)
+			 bool around, void *scratch, void *unit_buf)
 {
 	bs_autofree struct need *needs = calloc(n, sizeof(*needs));
 	uint32_t n_needs = 0, n_there = 0, n_wrong = 0;
@@ -234,7 +236,7 @@ static void read_missing(struct bs_fill *f, struct bs_read *rd, uint32_t first, 
 	joined = join_flights(f, rd, needs, n_needs);
 	for (uint32_t i = 0; i < n_needs; i++)
 		n_there += needs[i].there;
-	start_fetches(f, rd, needs, n_needs, scratch, unit_buf);
+	start_fetches(f, rd, needs, n_needs, around, scratch, unit_buf);
 	read_there(f, rd, needs, n_needs, joined);
 	bs_fill_read_part(f, rd, 1 + n_needs - n_there - joined, 0);
 }
@@ -247,7 +249,7 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	struct bs_blob *blob = rd->blob;
 	struct bs_origin *origin = rd->origin;
 	uint64_t now = bs_clock_ns(), none = 0;
-	bool ahead;
+	bool ahead, scans;
 
 	if (f->stats.first_read_ns == 0)
 		(void)atomic_compare_exchange_strong(&f->stats.first_read_ns, &none, now);
@@ -260,13 +262,14 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 	/* what single blocks were brought for has its neighbours, if it wants any */
 	ahead = f->o.ahead &&
 		(bs_blob_has(blob, first) || !bs_blob_has_range(blob, rd->off, rd->len));
+	scans = ahead && bs_fill_note(f, blob, first, last);
 	if (bs_blob_read_range(rd->blob, rd->off, rd->buf, rd->len) == 0) {
 		COUNT(f, hits, last - first + 1);
 		bs_fill_read_part(f, rd, 1, 0);
 	} else {
-		read_missing(f, rd, first, last - first + 1, scratch, unit_buf);
+		read_missing(f, rd, first, last - first + 1, ahead && !scans, scratch, unit_buf);
 	}
-	if (ahead)
+	if (scans)
 		bs_fill_ahead(f, blob, origin, first, last); /* rd may be gone */
 }
 

@@ -5,8 +5,11 @@ src_cache_libcache_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/complete.c \
 	%D%/fill.c %D%/fill.h \
+	%D%/fillfetch.c \
 	%D%/fillpriv.h \
 	%D%/fillread.c \
+	%D%/flows.c %D%/flows.h \
+	%D%/near.c %D%/near.h \
 	%D%/origin.c %D%/origin.h \
 	%D%/stream.c %D%/stream.h \
 	%D%/streampace.c \

@@ -54,11 +54,11 @@ void bs_origin_right(struct bs_origin *o, uint32_t unit, size_t source);
 bool bs_origin_is_wrong(struct bs_origin *o, uint32_t unit);
 
 /*
- * How many bytes of data to fetch behind a read: what the way to the source carries in
- * one round trip, as far as seen. Starts at BS_ORIGIN_AHEAD_FIRST.
+ * How many bytes of data the way to the source carries in one round trip, as far as seen:
+ * measure of what is worth fetching with a miss. Starts at BS_ORIGIN_AHEAD_FIRST.
  */
 #define BS_ORIGIN_AHEAD_FIRST (128u << 10)
-#define BS_ORIGIN_AHEAD_MIN (64u << 10)
+#define BS_ORIGIN_AHEAD_MIN (16u << 10)
 #define BS_ORIGIN_AHEAD_MAX (1u << 20)
 uint32_t bs_origin_ahead(const struct bs_origin *o);
 

@@ -5,18 +5,16 @@
 #include "cache/stream.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cache/streampriv.h"
 
-#define PARALLEL_FIRST 2u
 #define WAIT_NS (180 * BS_NS_PER_S) /* without a byte, then it is given up */
 #define BAD_ROUNDS 3u /* every source has it wrong, or not at all, so often: give up */
 #define LOOK_NS (250 * BS_NS_PER_MS)
-#define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
-#define LATE_MAX 8u	    /* ranges that are late, beside those that may run */
 
 static void range_ended(struct job *j, struct unpacker *un);
 static void unpack_early(struct job *j, struct unpacker *un);
@@ -27,6 +25,7 @@ static void go_on(struct stream *st);
 static void drop_range(struct stream_range *r);
 static void skip_range(struct stream_range *r);
 static bool are_local(const struct stream_range *r);
+static void try_again(struct stream_range *r);
 
 static bool has_failed(struct stream *st)
 {
@@ -38,16 +37,47 @@ static bool has_failed(struct stream *st)
 	return failed;
 }
 
+/* Whether somebody has to go on, who is to be queued by the caller. Lock held. */
+static bool may_step(struct stream *st)
+{
+	if (st->stepping || st->next >= st->o.n_segments || !bs_stream_has_room(st))
+		return false;
+	st->stepping = true;
+	st->steppers++;
+	return true;
+}
+
+static void step_job(struct job *j, struct unpacker *un)
+{
+	struct stream *st = BS_CONTAINER_OF(j, struct stream, step);
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	st->stepping = false;
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	go_on(st);
+}
+
+/* Its connection is free: the next range is asked for before this one is unpacked. */
 static void range_done(struct bs_range *rg)
 {
 	struct stream_range *r = rg->cookie;
-	struct bs_fill *f = r->stream->fill;
-	bool early;
+	struct stream *st = r->stream;
+	struct bs_fill *f = st->fill;
+	bool early, step;
 
 	(void)pthread_mutex_lock(&f->lock);
 	r->ended = true;
 	early = r->early;
+	if (rg->result == 0) {
+		st->late -= r->late;
+		r->late = false;
+		r->came = true;
+		st->came++;
+	}
+	step = may_step(st);
 	(void)pthread_mutex_unlock(&f->lock);
+	if (step)
+		bs_fill_enqueue(f, BS_LANE_DEMAND, &st->step);
 	if (!early) /* else it will see that */
 		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
 }
@@ -64,16 +94,19 @@ static bool has_first(const struct stream_range *r)
 /* More of it than the job knows has come, or less: then it was begun anew. Lock held. */
 static void count(struct stream_range *r, size_t got)
 {
-	if (got > r->counted)
-		bs_stream_learn(r->stream, got - r->counted);
+	const size_t more = got > r->counted ? got - r->counted : 0;
+
 	r->counted = got;
+	if (more > 0)
+		bs_stream_learn(r->stream, more);
 }
 
 static void range_moved(struct bs_range *rg)
 {
 	struct stream_range *r = rg->cookie;
-	struct bs_fill *f = r->stream->fill;
-	bool early;
+	struct stream *st = r->stream;
+	struct bs_fill *f = st->fill;
+	bool early, step;
 
 	(void)pthread_mutex_lock(&f->lock);
 	count(r, rg->got);
@@ -82,19 +115,23 @@ static void range_moved(struct bs_range *rg)
 		r->early = true;
 		r->job.run = unpack_early;
 	}
+	step = may_step(st);
 	(void)pthread_mutex_unlock(&f->lock);
+	if (step)
+		bs_fill_enqueue(f, BS_LANE_DEMAND, &st->step);
 	if (early)
 		bs_fill_enqueue(f, BS_LANE_HOT, &r->job);
 }
 
-/* What is unpacked already is not asked for again. Lock held. */
-static void shorten(struct stream_range *r)
+/* What is unpacked already is not asked for again: so many bytes. Lock held. */
+static uint64_t shorten(struct stream_range *r)
 {
-	uint64_t off = bs_stream_segment_of(r->stream, r->first).off;
+	uint64_t bytes = bs_stream_segment_of(r->stream, r->first).off - r->off;
 
-	r->stream->result.bytes += off - r->off;
-	r->range.len -= off - r->off;
-	r->range.off = r->off = off;
+	r->range.len -= bytes;
+	r->off += bytes;
+	r->range.off = r->off;
+	return bytes;
 }
 
 static void submit(struct stream_range *r)
@@ -105,11 +142,12 @@ static void submit(struct stream_range *r)
 
 	__atomic_store_n(&r->range.got, 0, __ATOMIC_RELAXED);
 	(void)pthread_mutex_lock(&f->lock);
-	shorten(r);
+	r->stream->result.bytes += shorten(r);
 	r->asked = true;
 	r->ended = r->in_doubt = false;
 	r->counted = 0;
 	r->seen = 0;
+	r->mark_ns = 0;
 	r->moved_ns = bs_clock_ns();
 	(void)pthread_mutex_unlock(&f->lock);
 	r->range.result = 0;
@@ -174,6 +212,7 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				      .off = a.off,
 				      .len = z.off + z.len - a.off,
 				      .lane = BS_LANE_HOT,
+				      .whose = st->o.blob,
 				      .done = range_done,
 				      .progress = range_moved,
 				      .cookie = r };
@@ -181,22 +220,10 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 	return r->range.buf ? r : range_free(r);
 }
 
-static bool is_local(const struct stream *st, uint32_t i)
-{
-	struct bs_stream_segment s = bs_stream_segment_of(st, i);
-
-	for (uint32_t k = 0; k < s.n_extents; k++) {
-		if (!bs_blob_has_range(st->o.blob, (uint64_t)s.extents[k].block * BS_BLOCK_BYTES,
-				       (uint64_t)s.extents[k].n_blocks * BS_BLOCK_BYTES))
-			return false;
-	}
-	return true;
-}
-
 static bool are_local(const struct stream_range *r)
 {
 	for (uint32_t i = 0; i < r->n; i++) {
-		if (!is_local(r->stream, r->first + i))
+		if (!bs_stream_is_local(r->stream, r->first + i))
 			return false;
 	}
 	return true;
@@ -205,12 +232,13 @@ static bool are_local(const struct stream_range *r)
 /* The next range to ask for, up to a segment that is there. Lock held. */
 static struct stream_range *next_range(struct stream *st)
 {
+	const bool moves = bs_stream_moves(st); /* else nobody is to wait for this one, either */
 	const uint64_t max = bs_stream_range_bytes(st);
 	struct stream_range *r;
 	uint64_t bytes = 0;
 	uint32_t n = 0;
 
-	while (st->next + n < st->o.n_segments && !is_local(st, st->next + n)) {
+	while (st->next + n < st->o.n_segments && !bs_stream_is_local(st, st->next + n)) {
 		bytes += bs_stream_segment_of(st, st->next + n).len;
 		if (n > 0 && bytes > max)
 			break;
@@ -219,29 +247,13 @@ static struct stream_range *next_range(struct stream *st)
 	r = n > 0 ? range_new(st, st->next, n) : NULL;
 	if (!r)
 		return NULL;
-	memset(st->states + st->next, SEGMENT_ASKED, n);
+	if (!moves)
+		bs_stream_doubt(r);
+	memset(st->states + st->next, moves ? SEGMENT_ASKED : SEGMENT_LATE, n);
 	st->next += n;
 	bs_list_append(&st->ranges, &r->in_stream);
 	st->running++;
 	return r;
-}
-
-/* How many ranges at once: all streams share what one may have, so that none waits in a queue. */
-static unsigned int share(const struct stream *st)
-{
-	unsigned int n = 0, each;
-
-	bs_list_for_each(it, &st->fill->streams)
-		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
-	each = st->o.parallel_max / BS_MAX(n, 1u);
-	each = BS_MAX(each, 1u);
-	return BS_MIN(st->parallel, each);
-}
-
-/* One that hangs must not hold up the others: those are asked for meanwhile. Lock held. */
-static bool has_room(const struct stream *st)
-{
-	return st->running - st->late < share(st) && st->running < st->o.parallel_max + LATE_MAX;
 }
 
 /* It is over: what may be asked for in its place is. */
@@ -253,6 +265,7 @@ static void end_range(struct stream_range *r)
 	bs_list_remove(&r->in_stream);
 	st->running--;
 	st->late -= r->late;
+	st->came -= r->came;
 	st->doubtful -= r->doubtful;
 	st->steppers++;
 	(void)pthread_mutex_unlock(&st->fill->lock);
@@ -297,13 +310,6 @@ static void answer_soon(struct stream *st)
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	for (; any && first < last; first++)
 		answer(st, first);
-}
-
-/* Lock held. */
-static void doubt(struct stream_range *r)
-{
-	r->stream->doubtful += !r->doubtful;
-	r->doubtful = true;
 }
 
 static void settle(struct stream *st, uint32_t i, enum segment_state state)
@@ -385,18 +391,47 @@ static void pass_segment(struct stream_range *r, enum segment_state state)
 		tell_landed(st, i);
 }
 
-/* The first segment; false: the stream is not to be believed, or cannot be kept. */
-static bool unpack_segment(struct stream_range *r, struct unpacker *un)
+/* The whole range came and its first segment is wrong. False: so it is at every source. */
+static bool doubt_source(struct stream_range *r)
 {
 	struct stream *st = r->stream;
+	struct bs_stream_result *to = &st->result;
+	size_t n;
+	bs_auto(repo) struct bs_repo *repo = bs_origin_pick(st->o.origin, r->source, &n);
+	const uint32_t all = n < 32 ? (1u << n) - 1 : UINT32_MAX;
+
+	COUNT(st->fill, bad_segments, 1);
+	r->wrong_at |= n ? 1u << r->source % n : 0;
+	(void)pthread_mutex_lock(&st->fill->lock);
+	to->wrong++;
+	(void)snprintf(to->wrong_source, sizeof(to->wrong_source), "%s", repo ? repo->name : "");
+	st->came -= r->came;
+	r->came = false;
+	r->failed_ns = bs_clock_ns();
+	bs_stream_doubt(r);
+	(void)shorten(r);
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	r->range.result = -EBADMSG;
+	return (r->wrong_at & all) != all;
+}
+
+/* The first segment. False: the range is in other hands now, or gone. */
+static bool unpack_segment(struct stream_range *r, struct unpacker *un)
+{
 	int error = take_segment(r, un);
 
-	if (error == -EBADMSG)
-		COUNT(st->fill, bad_segments, 1);
-	if (error)
-		stop_asking(st, error);
-	pass_segment(r, error ? SEGMENT_LOST : SEGMENT_LANDED);
-	return !error;
+	if (!error) {
+		pass_segment(r, SEGMENT_LANDED);
+		r->wrong_at = 0;
+		return true;
+	}
+	if (error == -EBADMSG && doubt_source(r)) {
+		try_again(r);
+		return false;
+	}
+	stop_asking(r->stream, error);
+	drop_range(r);
+	return false;
 }
 
 /*
@@ -445,10 +480,38 @@ static void skip_range(struct stream_range *r)
 	end_range(r);
 }
 
-/* Whether that says something of the pack and not of the way to it. */
-static bool is_verdict(int result)
+/* Whether asking again is of no use. */
+static bool is_final(int result)
 {
 	return result == -EBADMSG || result == -ENOENT || result == -EOPNOTSUPP;
+}
+
+static unsigned int n_wrong(const struct stream_range *r)
+{
+	return (unsigned int)__builtin_popcount(r->wrong_at);
+}
+
+/* To the next source; true: all were asked. Who gave it wrong is not asked for it again. */
+static bool next_source(struct stream_range *r, size_t n_sources)
+{
+	bool round = false;
+
+	for (size_t i = 0; i < n_sources; i++) {
+		round |= ++r->tried % n_sources == 0;
+		if (!(r->wrong_at & 1u << ++r->source % n_sources))
+			break;
+	}
+	return round;
+}
+
+/* What it comes to that no source is of use. An answer that is none says nothing of the bytes. */
+static int conclude(const struct stream_range *r, unsigned int gone, size_t n_sources)
+{
+	if (gone == n_sources)
+		return -ENOENT;
+	if (gone + n_wrong(r) >= n_sources)
+		return -EBADMSG;
+	return r->range.result == -EOPNOTSUPP ? -EOPNOTSUPP : -EIO;
 }
 
 /*
@@ -458,12 +521,13 @@ static bool is_verdict(int result)
 static int end_round(struct stream_range *r, size_t n_sources)
 {
 	struct stream *st = r->stream;
+	const unsigned int gone = r->gone;
 	uint64_t moved_ns;
 
-	r->bad_rounds = r->bad == n_sources ? r->bad_rounds + 1 : 0;
-	r->bad = 0;
+	r->bad_rounds = r->bad + n_wrong(r) >= n_sources ? r->bad_rounds + 1 : 0;
+	r->bad = r->gone = 0;
 	if (r->bad_rounds == BAD_ROUNDS)
-		return r->range.result;
+		return conclude(r, gone, n_sources);
 	(void)pthread_mutex_lock(&st->fill->lock);
 	moved_ns = st->moved_ns;
 	(void)pthread_mutex_unlock(&st->fill->lock);
@@ -474,24 +538,27 @@ static void try_again(struct stream_range *r)
 {
 	struct stream *st = r->stream;
 	uint64_t pause = 0;
+	const bool first = r->tried == 0;
+	bool round;
 	size_t n_sources;
 	int error = 0;
 
 	COUNT(st->fill, retries, 1);
 	bs_origin_failed(st->o.origin, r->source);
 	(void)bs_repo_unref(bs_origin_pick(st->o.origin, r->source, &n_sources));
-	r->source++;
-	r->tried++;
-	r->bad += is_verdict(r->range.result);
+	if (n_sources > 0 && !(r->wrong_at & 1u << r->source % n_sources))
+		r->bad += is_final(r->range.result);
+	r->gone += r->range.result == -ENOENT;
+	round = next_source(r, n_sources);
 	r->range.fresh = true;
 	if (r->range.result == -ECANCELED || n_sources == 0)
 		error = -EIO;
 	/* an own fetch is nearer than the next try, which may be minutes away */
-	for (uint32_t i = 0; !error && r->tried == 1 && i < r->n; i++)
+	for (uint32_t i = 0; !error && first && i < r->n; i++)
 		settle(st, r->first + i, SEGMENT_LATE);
-	if (r->tried == 1)
+	if (first)
 		answer_soon(st);
-	if (!error && r->tried % n_sources == 0) {
+	if (!error && round) {
 		error = end_round(r, n_sources);
 		pause = bs_fill_pause_ns(r->tried / (unsigned int)n_sources,
 					 r->range.retry_after_ns);
@@ -513,7 +580,7 @@ static void range_ended(struct job *j, struct unpacker *un)
 		(void)pthread_mutex_lock(&st->fill->lock);
 		r->asked = false;
 		r->failed_ns = now;
-		doubt(r);
+		bs_stream_doubt(r);
 		(void)pthread_mutex_unlock(&st->fill->lock);
 		try_again(r);
 		return;
@@ -533,9 +600,9 @@ static void range_ended(struct job *j, struct unpacker *un)
 		(void)pthread_mutex_unlock(&st->fill->lock);
 		COUNT(st->fill, streamed_bytes, r->range.len);
 	}
-	if (!unpack_segment(r, un)) {
-		drop_range(r);
-	} else if (r->n > 0) { /* demand goes first between two */
+	if (!unpack_segment(r, un))
+		return;
+	if (r->n > 0) { /* demand goes first between two */
 		bs_fill_enqueue(st->fill, BS_LANE_HOT, &r->job);
 	} else {
 		end_range(r);
@@ -543,42 +610,6 @@ static void range_ended(struct job *j, struct unpacker *un)
 }
 
 /* --- ranges that hang ---------------------------------------------------------------------------- */
-
-/* Whether nothing comes of it for now, so that who waits for it had better not. Lock held. */
-static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
-{
-	size_t got = __atomic_load_n(&r->range.got, __ATOMIC_RELAXED);
-
-	if (!r->asked) /* a pause: the source's fault as long as nothing else comes from it */
-		return r->failed_ns && st->moved_ns > r->failed_ns;
-	if (got > r->seen) {
-		r->seen = got;
-		r->moved_ns = st->moved_ns = now;
-	}
-	return now > r->moved_ns + BS_MAX(SLOW_NS, 3 * st->answer_ns);
-}
-
-/* The segments of a range that has become late; false: there is none more. */
-static bool find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n)
-{
-	bool found = false;
-
-	(void)pthread_mutex_lock(&st->fill->lock);
-	bs_list_for_each(it, &st->ranges) {
-		struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
-
-		if (found || r->late || !hangs(st, r, now))
-			continue;
-		found = r->late = true;
-		st->late++;
-		doubt(r);
-		*ret_first = r->first;
-		*ret_n = r->n;
-		memset(st->states + r->first, SEGMENT_LATE, r->n);
-	}
-	(void)pthread_mutex_unlock(&st->fill->lock);
-	return found;
-}
 
 static void look(void *cookie);
 
@@ -601,7 +632,7 @@ static void look_job(struct job *j, struct unpacker *un)
 	const uint64_t now = bs_clock_ns();
 	uint32_t first, n;
 
-	while (find_late(st, now, &first, &n)) {
+	while (bs_stream_find_late(st, now, &first, &n)) {
 		for (; n > 0; first++, n--)
 			answer(st, first);
 		answer_soon(st);
@@ -649,7 +680,7 @@ static void end(struct stream *st)
 	bool looking;
 
 	result.end_ns = bs_clock_ns();
-	result.parallel = st->parallel;
+	result.parallel = st->flows.now;
 	(void)pthread_mutex_lock(&f->lock);
 	bs_list_remove(&st->all);
 	st->over = true;
@@ -668,7 +699,7 @@ static bool pass_local(struct stream *st)
 
 	(void)pthread_mutex_lock(&st->fill->lock);
 	i = st->next;
-	local = i < st->o.n_segments && has_room(st) && is_local(st, i);
+	local = i < st->o.n_segments && bs_stream_has_room(st) && bs_stream_is_local(st, i);
 	if (local) {
 		st->states[i] = SEGMENT_LANDED;
 		st->result.local_segments++;
@@ -689,10 +720,10 @@ static struct stream_range *take_range(struct stream *st, bool *ret_again)
 	bool some;
 
 	(void)pthread_mutex_lock(&st->fill->lock);
-	some = st->next < st->o.n_segments && has_room(st);
+	some = st->next < st->o.n_segments && bs_stream_has_room(st);
 	if (some)
 		r = next_range(st);
-	*ret_again = some && !r && is_local(st, st->next);
+	*ret_again = some && !r && bs_stream_is_local(st, st->next);
 	(void)pthread_mutex_unlock(&st->fill->lock);
 	return r;
 }
@@ -736,17 +767,19 @@ int bs_fill_stream(struct bs_fill *f, const struct bs_stream_options *o)
 	st->o.origin = bs_origin_ref(o->origin);
 	if (!st->o.wait_ns)
 		st->o.wait_ns = WAIT_NS;
-	st->parallel = st->enough = BS_MIN(PARALLEL_FIRST, o->parallel_max);
+	bs_flows_begin(&st->flows, o->parallel_max);
 	bs_list_init(&st->ranges);
 	bs_list_init(&st->look.queued);
 	st->look.run = look_job;
+	bs_list_init(&st->step.queued);
+	st->step.run = step_job;
 	st->steppers = 1; /* ours */
 	st->states = calloc(o->n_segments, 1);
 	if (!st->states || bs_stream_list_places(st) < 0) {
 		(void)stream_free(st);
 		return -ENOMEM;
 	}
-	st->sample_ns = st->moved_ns = st->result.start_ns = bs_clock_ns();
+	st->moved_ns = st->result.start_ns = bs_clock_ns();
 	bs_list_init(&st->all);
 	(void)pthread_mutex_lock(&f->lock);
 	bs_list_append(&f->streams, &st->all);

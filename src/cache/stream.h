@@ -16,13 +16,15 @@
  * next source, after the last one with growing pauses, for as long as something came within
  * wait_ns; one that brings nothing for a second lets others be asked for in its place. No
  * reader waits for either any longer: whoever does goes on as demand. A segment that is
- * wrong ends the stream: nobody who made one of them is to be believed about the others;
- * and so does a range that all sources have wrong, or not at all, three times over.
+ * wrong is asked for at the next source; when all have it wrong it ends the stream: nobody who
+ * made one of them is to be believed about the others. That is the only thing that is said of
+ * the stream's bytes; a range that no source has, or none answers for as it should, three times
+ * over, ends it, too.
  *
- * How many ranges are on their way, and how large they are, follows what the link gives:
- * twice as many as long as that makes it faster, and back to as many as were as fast. Few
- * and large ones cost the server least; each segment is unpacked when its last byte is there,
- * and towards the end ranges become small, so that nothing needed waits for what is not yet.
+ * How many ranges are on their way, and how large they are, follows what the link gives
+ * (flows.h). Few and large ones cost the server least; each segment is unpacked when its last
+ * byte is there, the next range is asked for when the last byte of one is, and towards the end
+ * ranges become small, so that nothing needed waits for what is not yet.
  */
 #ifndef BS_CACHE_STREAM_H
 #define BS_CACHE_STREAM_H
@@ -46,10 +48,12 @@ struct bs_stream_segment {
 
 struct bs_stream_result {
 	/*
-	 * 0; -EBADMSG: it lied, or is not as long as it should be; -ENOENT: it is gone; -EIO,
-	 * -EOPNOTSUPP: not all came; -ENOSPC …: not all was stored
+	 * 0; -EBADMSG: a segment came whole from every source, and wrong; -ENOENT: it is gone;
+	 * -EIO, -EOPNOTSUPP: not all came; -ENOSPC …: not all was stored
 	 */
 	int error;
+	unsigned int wrong;	 /* segments that came and were wrong, each time */
+	char wrong_source[256];	 /* the last to give one; "" */
 	uint64_t bytes;		 /* that came over the network */
 	uint32_t segments;	 /* that were fetched */
 	uint32_t local_segments; /* that were there before */

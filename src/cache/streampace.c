@@ -7,12 +7,12 @@
 #include "base/mem.h"
 #include "cache/streampriv.h"
 
-#define RANGE_FIRST (256u << 10)
+#define RANGE_FIRST (128u << 10)
 #define RANGE_MIN (128u << 10)
 #define RANGE_MAX (4u << 20)
 #define RANGES_MAX (16u << 20)	       /* all together */
+#define LATE_MAX 8u		       /* that are late, beside those that may run */
 #define WINDOW_NS (240 * BS_NS_PER_MS) /* what they should take */
-#define SAMPLE_NS (120 * BS_NS_PER_MS)
 
 /*
  * As long as the link is kept busy and what all bring is not too far from the order in which
@@ -22,39 +22,54 @@ uint64_t bs_stream_range_bytes(const struct stream *st)
 {
 	const struct bs_stream_segment z = bs_stream_segment_of(st, st->o.n_segments - 1);
 	const uint64_t left = z.off + z.len - bs_stream_segment_of(st, st->next).off;
-	uint64_t bytes = st->rate ? st->rate / (BS_NS_PER_S / WINDOW_NS) / st->parallel
-				  : RANGE_FIRST;
+	const uint64_t rate = bs_flows_rate(&st->flows, bs_clock_ns());
+	uint64_t bytes = rate ? rate / (BS_NS_PER_S / WINDOW_NS) / st->flows.now : RANGE_FIRST;
 
 	bytes = BS_MIN(bytes, (uint64_t)RANGE_MAX);
-	bytes = BS_MIN(bytes, (uint64_t)RANGES_MAX / st->parallel);
-	bytes = BS_MIN(bytes, left / 2 / st->parallel);
+	bytes = BS_MIN(bytes, (uint64_t)RANGES_MAX / st->flows.now);
+	bytes = BS_MIN(bytes, left / 2 / st->flows.now);
 	return BS_MAX(bytes, (uint64_t)RANGE_MIN);
 }
 
+/* How many ranges at once: all streams share what one may have, so that none waits in a queue. */
+static unsigned int share(const struct stream *st)
+{
+	unsigned int n = 0, each;
+
+	bs_list_for_each(it, &st->fill->streams)
+		n += bs_stream_moves(bs_list_entry(it, struct stream, all));
+	each = st->o.parallel_max / BS_MAX(n, 1u);
+	each = BS_MAX(each, 1u);
+	return BS_MIN(st->flows.now, each);
+}
+
 /*
- * As long as more ranges at once make the whole faster, there may be twice as many; when
- * they do not, it goes back to as many as were as fast. Each is a request that costs its
- * server time. Lock held.
+ * One that has come, and is unpacked, is followed by the next one right away, so that no
+ * connection rests; and one that hangs must not hold up the others.
  */
+bool bs_stream_has_room(const struct stream *st)
+{
+	const unsigned int n = share(st);
+
+	return st->running - st->late - st->came < n && st->came <= BS_MAX(n / 2, 1u) &&
+	       st->running < st->o.parallel_max * 2 + LATE_MAX;
+}
+
+/* As many as may be are on their way, and each has brought something. */
+static bool is_full(const struct stream *st)
+{
+	if (st->running - st->late - st->came < share(st))
+		return false;
+	bs_list_for_each(it, &st->ranges) {
+		const struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
+
+		if (!r->came && !r->late && r->counted == 0)
+			return false;
+	}
+	return true;
+}
+
 void bs_stream_learn(struct stream *st, uint64_t bytes)
 {
-	uint64_t now = bs_clock_ns(), rate;
-	bool faster;
-
-	st->sample_bytes += bytes;
-	if (st->sample_bytes <
-	    BS_MAX(st->rate / (BS_NS_PER_S / SAMPLE_NS), (uint64_t)RANGE_FIRST * st->parallel))
-		return;
-	rate = st->sample_bytes * BS_NS_PER_S / BS_MAX(now - st->sample_ns, UINT64_C(1));
-	faster = rate > st->rate + st->rate / 10;
-	if (st->warm && faster) {
-		st->rate = rate;
-		st->enough = st->parallel;
-		st->parallel = BS_MIN(st->parallel * 2, st->o.parallel_max);
-	} else if (st->warm) {
-		st->parallel = st->enough;
-	}
-	st->warm = true;
-	st->sample_ns = now;
-	st->sample_bytes = 0;
+	(void)bs_flows_brought(&st->flows, bs_clock_ns(), bytes, is_full(st));
 }

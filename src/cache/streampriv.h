@@ -8,6 +8,7 @@
 #define BS_CACHE_STREAMPRIV_H
 
 #include "cache/fillpriv.h"
+#include "cache/flows.h"
 #include "cache/stream.h"
 
 #define STREAM_SOON 4u /* segments behind those asked for that are worth waiting for */
@@ -28,22 +29,22 @@ struct stream {
 	uint8_t *states;
 	struct place *places;
 	uint32_t n_places;
-	uint32_t next;		       /* segment to ask for */
-	struct bs_list ranges;	       /* struct stream_range that run */
-	unsigned int running;	       /* ranges */
-	unsigned int late;	       /* of them: nobody waits for those, nor for their end */
-	unsigned int doubtful;	       /* of them: late, or failed so far */
-	unsigned int steppers;	       /* threads in go_on(), or on their way there */
-	unsigned int parallel, enough; /* enough: rate was seen with so many; more do not help */
-	uint64_t moved_ns;	       /* when something last came */
-	uint64_t answer_ns;	       /* the longest that a source took to answer */
-	bool looking;		       /* look() will be called */
-	bool over;		       /* and has nothing to do but to free it */
-	bool ending;		       /* somebody is about to make it over: nobody begins anew */
-	struct job look;
-	uint64_t rate; /* bytes/s; 0: not yet */
-	bool warm;     /* connections are made: what comes now counts */
-	uint64_t sample_ns, sample_bytes;
+	uint32_t next;	       /* segment to ask for */
+	struct bs_list ranges; /* struct stream_range that run */
+	unsigned int running;  /* ranges */
+	unsigned int late;     /* of them: nobody waits for those, nor for their end */
+	unsigned int came;     /* of them, and not late: whole, and not all unpacked */
+	unsigned int doubtful; /* of them: late, or failed so far */
+	unsigned int steppers; /* threads in go_on(), or on their way there */
+	struct bs_flows flows; /* how many there should be */
+	uint64_t moved_ns;     /* when something last came */
+	uint64_t answer_ns;    /* the longest that a source took to answer */
+	uint64_t own_ns;       /* that readers' own fetches take; 0: there was none */
+	bool looking;	       /* look() will be called */
+	bool over;	       /* and has nothing to do but to free it */
+	bool ending;	       /* somebody is about to make it over: nobody begins anew */
+	bool stepping;	       /* step is queued */
+	struct job look, step;
 	struct bs_stream_result result;
 };
 
@@ -59,16 +60,20 @@ struct stream_range {
 	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
 	size_t source;
-	unsigned int tried, bad, bad_rounds; /* bad: of the sources tried in this round */
+	unsigned int tried, bad_rounds;
+	unsigned int bad, gone; /* of the sources tried in this round; gone: without it */
+	uint32_t wrong_at;	/* a bit for each source that gave the first segment wrong */
 	/* guarded by fill.lock */
 	bool asked;	/* a source has it */
 	bool early;	/* the job is queued, or runs, to unpack what has come so far */
 	bool ended;	/* the source is done; the early job goes on with the rest */
 	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
 	size_t counted; /* bytes that learn() knows of */
-	bool late, doubtful;
-	size_t seen;	    /* bytes, when it was last looked at */
-	uint64_t moved_ns;  /* when it was asked, or more than that came */
+	bool late, came, doubtful;
+	size_t seen;	   /* bytes, when it was last looked at */
+	uint64_t moved_ns; /* when it was asked, or more than that came */
+	size_t mark;	   /* bytes at mark_ns, from which its rate is taken */
+	uint64_t mark_ns;
 	uint64_t failed_ns; /* when a source last did */
 };
 
@@ -80,12 +85,25 @@ static inline struct bs_stream_segment bs_stream_segment_of(const struct stream 
 	return s;
 }
 
+/* Nothing that comes soon is to be counted on. Lock held. */
+static inline void bs_stream_doubt(struct stream_range *r)
+{
+	r->stream->doubtful += !r->doubtful;
+	r->doubtful = true;
+}
+
 /* Whether something of it comes, or is just going to. Lock held. */
 bool bs_stream_moves(const struct stream *st);
 /* Of the next range. Lock held. */
 uint64_t bs_stream_range_bytes(const struct stream *st);
+/* Whether another may be asked for. Lock held. */
+bool bs_stream_has_room(const struct stream *st);
 /* So many have come. Lock held. */
 void bs_stream_learn(struct stream *st, uint64_t bytes);
+/* The segments that nobody is to wait for any longer; false: there are none more. */
+bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
+/* Whether all blocks of segment i are there. */
+bool bs_stream_is_local(const struct stream *st, uint32_t i);
 /* Fills places. */
 int bs_stream_list_places(struct stream *st);
 

@@ -4,8 +4,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "cache/streampriv.h"
+
+#define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
+#define NEAR_NS BS_NS_PER_S /* what comes within is waited for, whatever a reader could do */
 
 static int by_block(const void *a, const void *b)
 {
@@ -75,6 +80,16 @@ bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint6
 	return false;
 }
 
+void bs_fill_own_fetch(struct bs_fill *f, const struct bs_blob *b, uint64_t ns)
+{
+	bs_list_for_each(it, &f->streams) {
+		struct stream *st = bs_list_entry(it, struct stream, all);
+
+		if (st->o.blob == b)
+			st->own_ns = st->own_ns ? (3 * st->own_ns + ns) / 4 : ns;
+	}
+}
+
 bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b)
 {
 	bs_list_for_each(it, &f->streams) {
@@ -84,6 +99,18 @@ bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b)
 			return true;
 	}
 	return false;
+}
+
+bool bs_stream_is_local(const struct stream *st, uint32_t i)
+{
+	struct bs_stream_segment s = bs_stream_segment_of(st, i);
+
+	for (uint32_t k = 0; k < s.n_extents; k++) {
+		if (!bs_blob_has_range(st->o.blob, (uint64_t)s.extents[k].block * BS_BLOCK_BYTES,
+				       (uint64_t)s.extents[k].n_blocks * BS_BLOCK_BYTES))
+			return false;
+	}
+	return true;
 }
 
 int bs_stream_list_places(struct stream *st)
@@ -102,4 +129,87 @@ int bs_stream_list_places(struct stream *st)
 	}
 	qsort(st->places, st->n_places, sizeof(*st->places), by_block);
 	return 0;
+}
+
+/* --- ranges that hang ---------------------------------------------------------------------------- */
+
+/* Whether nothing comes of it for now, so that who waits for it had better not. Lock held. */
+static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
+{
+	size_t got = __atomic_load_n(&r->range.got, __ATOMIC_RELAXED);
+
+	if (!r->asked) /* a pause: the source's fault as long as nothing else comes from it */
+		return r->failed_ns && st->moved_ns > r->failed_ns;
+	if (got > r->seen) {
+		r->seen = got;
+		r->moved_ns = st->moved_ns = now;
+	}
+	return now > r->moved_ns + BS_MAX(SLOW_NS, 3 * st->answer_ns);
+}
+
+/*
+ * Of the range's segments, the first that an own fetch would bring sooner, at the rate of the
+ * last second or so; r->n: there is none, or none is known. What drips is not worth waiting
+ * for: other connections, or other sources, may be fast. Lock held.
+ */
+static uint32_t first_slow(const struct stream *st, struct stream_range *r, uint64_t now)
+{
+	const size_t got = __atomic_load_n(&r->range.got, __ATOMIC_RELAXED);
+	const uint64_t ns = now - r->mark_ns, wait_ns = BS_MAX(NEAR_NS, 2 * st->own_ns);
+	uint64_t near;
+
+	if (!r->asked || r->ended || got == 0)
+		return r->n;
+	if (r->mark_ns != 0 && got >= r->mark && ns < BS_MAX(SLOW_NS, 3 * st->answer_ns))
+		return r->n;
+	near = r->mark_ns == 0 || got < r->mark
+		       ? UINT64_MAX
+		       : got + (uint64_t)((double)(got - r->mark) / (double)ns * (double)wait_ns);
+	r->mark = got;
+	r->mark_ns = now;
+	for (uint32_t k = 0; k < r->n; k++) {
+		struct bs_stream_segment s = bs_stream_segment_of(st, r->first + k);
+
+		if (s.off + s.len - r->off > near)
+			return k;
+	}
+	return r->n;
+}
+
+/* Nobody waits for the range's segments from k on; false: nobody did. Lock held. */
+static bool give_up(struct stream *st, struct stream_range *r, uint32_t k)
+{
+	bool some = false;
+
+	for (uint32_t i = r->first + k; i < r->first + r->n; i++) {
+		some |= st->states[i] == SEGMENT_ASKED;
+		st->states[i] = SEGMENT_LATE;
+	}
+	if (k > 0)
+		return some;
+	r->late = true;
+	st->late++;
+	bs_stream_doubt(r);
+	return true;
+}
+
+bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n)
+{
+	bool found = false;
+
+	(void)pthread_mutex_lock(&st->fill->lock);
+	bs_list_for_each(it, &st->ranges) {
+		struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
+
+		uint32_t k;
+
+		if (found || r->late)
+			continue;
+		k = hangs(st, r, now) ? 0 : first_slow(st, r, now);
+		found = k < r->n && give_up(st, r, k);
+		*ret_first = r->first + k;
+		*ret_n = r->n - k;
+	}
+	(void)pthread_mutex_unlock(&st->fill->lock);
+	return found;
 }

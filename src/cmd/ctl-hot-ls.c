@@ -21,6 +21,8 @@
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
+#define WIDTH_MIN 32 /* of the column of names */
+
 struct listed {
 	struct bs_hot hot; /* only its digest counts when it could not be read */
 	bool read;
@@ -88,7 +90,7 @@ static int add_link(struct ctl_hot *c, struct list *l, const struct bs_link *lin
 		return 0;
 	if (workload && bs_workload_ok(workload))
 		(void)snprintf(p.workload, sizeof(p.workload), "%s", workload);
-	r = ctl_hot_find(c, bs_digest_text(&link->d.digest, text), &p.hot, &why);
+	r = ctl_hot_read(c, bs_digest_text(&link->d.digest, text), &p.hot, &why);
 	p.read = r == 0;
 	p.ours = r == 0 || r == -ENOENT || is_ours(c, text);
 	if (r == 0)
@@ -132,7 +134,17 @@ static int read_list(struct ctl_hot *c, struct list *l, struct bs_error *err)
 
 /* --- ls -------------------------------------------------------------------------------------- */
 
-static void show_pack(const struct listed *p, const struct bs_profile *profile)
+/* As wide as the longest name. */
+static int workload_width(const struct list *l)
+{
+	size_t width = WIDTH_MIN;
+
+	for (size_t i = 0; i < l->n; i++)
+		width = BS_MAX(width, strlen(l->packs[i].workload));
+	return (int)width;
+}
+
+static void show_pack(const struct listed *p, const struct bs_profile *profile, int width)
 {
 	char text[BS_DIGEST_TEXT_LEN], a[BS_HUMAN_LEN] = "?", b[BS_HUMAN_LEN] = "?", runs[16] = "?";
 
@@ -142,8 +154,8 @@ static void show_pack(const struct listed *p, const struct bs_profile *profile)
 	}
 	if (p->read)
 		(void)bs_human_bytes(p->hot.pack.size, b);
-	printf("%-32s  %4s  %9s  %9s  %-7s  %s\n", p->workload[0] ? p->workload : "?", runs, a, b,
-	       p->current ? "current" : "old", bs_digest_text(&p->hot.digest, text));
+	printf("%-*s  %4s  %9s  %9s  %-7s  %s\n", width, p->workload[0] ? p->workload : "?", runs,
+	       a, b, p->current ? "current" : "old", bs_digest_text(&p->hot.digest, text));
 }
 
 static void pack_json(struct bs_jsonw *w, const struct listed *p, const struct bs_profile *profile)
@@ -171,10 +183,11 @@ static int ls(struct ctl_hot *c, struct bs_error *err)
 {
 	struct bs_jsonw *w;
 	autolist l = { 0 };
-	int r = read_list(c, &l, err);
+	int r = read_list(c, &l, err), width;
 
 	if (r < 0)
 		return r;
+	width = workload_width(&l);
 	mark_current(c, &l);
 	w = c->json ? bs_jsonw_new(true) : NULL;
 	if (c->json && !w)
@@ -182,8 +195,8 @@ static int ls(struct ctl_hot *c, struct bs_error *err)
 	if (w)
 		bs_jsonw_array(w);
 	else
-		printf("%-32s  %4s  %9s  %9s  %-7s  %s\n", "WORKLOAD", "RUNS", "HOT", "PACK", "",
-		       "DIGEST");
+		printf("%-*s  %4s  %9s  %9s  %-7s  %s\n", width, "WORKLOAD", "RUNS", "HOT", "PACK",
+		       "", "DIGEST");
 	for (size_t i = 0; i < l.n; i++) {
 		bs_auto(profile) struct bs_profile *profile = NULL;
 		struct bs_error why = BS_ERROR_INIT;
@@ -195,7 +208,7 @@ static int ls(struct ctl_hot *c, struct bs_error *err)
 		if (w)
 			pack_json(w, &l.packs[i], profile);
 		else
-			show_pack(&l.packs[i], profile);
+			show_pack(&l.packs[i], profile, width);
 	}
 	if (!w)
 		return 0;

@@ -133,6 +133,22 @@ void ctl_hot_made_done(struct ctl_hot_made *m)
 	(void)bs_close(m->pack_fd);
 }
 
+/* What helps, by the kind of the failure. */
+static int publish_failed(const struct ctl_hot *c, int r, struct bs_error *err)
+{
+	const struct bs_error why = *err;
+	const char *remedy = NULL;
+
+	if (c->ref.kind == BS_REF_LAYOUT && (r == -EACCES || r == -EPERM || r == -EROFS))
+		remedy = "the directory and what is in it must be writable here";
+	else if (c->ref.kind == BS_REF_REGISTRY && (r == -EACCES || r == -EPERM))
+		remedy = "log in there with the right to push";
+	else if (c->ref.kind == BS_REF_REGISTRY && (r == -EOPNOTSUPP || r == -EREMOTEIO))
+		remedy = "is it a mirror or read-only? push to the registry that the image is "
+			 "pushed to";
+	return remedy ? bs_fail(err, r, "%s; %s", bs_error_text(&why), remedy) : r;
+}
+
 int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN], size[BS_HUMAN_LEN];
@@ -145,7 +161,7 @@ int ctl_hot_publish(struct ctl_hot *c, struct ctl_hot_made *m, bool replace, str
 			       "place",
 			       c->repo->name, m->hot.workload);
 	if (r < 0)
-		return r;
+		return publish_failed(c, r, err);
 	printf("%s  %s  %s\n", bs_digest_text(&m->hot.digest, text), m->hot.workload,
 	       bs_human_bytes(m->hot.pack.size, size));
 	return 0;
@@ -288,8 +304,9 @@ static int push(struct ctl_hot *c, const char *config, const char *to, const cha
 
 	if (bs_digest_parse(args[0], strlen(args[0]), &image) < 0)
 		return bs_fail(err, -EINVAL, "'%s' is no digest of an image", args[0]);
-	if (!bs_workload_ok(args[1]))
-		return bs_fail(err, -EINVAL, "'%s' is no workload's name", args[1]);
+	r = bs_workload_check(args[1], err);
+	if (r < 0)
+		return r;
 	cache = r = open_cache(config, err);
 	if (r >= 0)
 		r = ctl_hot_read_kept(cache, &image, args[1], &m, err);
@@ -488,10 +505,10 @@ static int build(struct building *b, const char *workload, const struct bs_strv 
 	bs_auto(profile) struct bs_profile *p = NULL;
 	void *profile = NULL;
 	struct bs_hot other;
-	int r;
+	int r = bs_workload_check(workload, err);
 
-	if (!bs_workload_ok(workload))
-		return bs_fail(err, -EINVAL, "'%s' is no workload's name", workload);
+	if (r < 0)
+		return r;
 	if (!replace && bs_hot_find(b->c->repo, &b->c->a.digest, workload, &other, NULL) == 0)
 		return bs_fail(err, -EEXIST,
 			       "%s: workload '%s' has a hot pack: --replace puts this one in its "

@@ -36,6 +36,7 @@
 #include "cmd/ctl-hot.h"
 #include "ctl/client.h"
 #include "ctl/conf.h"
+#include "ctl/program.h"
 #include "image/open.h"
 
 #define COMMAND_MAX 1024u
@@ -55,28 +56,13 @@ struct trace {
 	unsigned int n_command;
 	char *dir;
 	int dirfd;
-	char name[32]; /* of the container, and of the workload while it is recorded */
+	char *bootseerd, *bootseer; /* the programs */
+	char name[32];		    /* of the container, and of the workload while it is recorded */
 	struct bs_child daemon, run;
 	int signals;
 };
 
 /* --- preparing ------------------------------------------------------------------------------- */
-
-/* Beside our own program, else where it is installed. */
-static char *program(const char *name)
-{
-	char self[PATH_MAX];
-	bs_autofree char *beside = NULL;
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	if (n > 0) {
-		self[n] = '\0';
-		beside = bs_strf("%.*s/%s", (int)(strrchr(self, '/') - self), self, name);
-		if (beside && access(beside, X_OK) == 0)
-			return bs_take(&beside);
-	}
-	return bs_strf("%s/../sbin/%s", BS_BINDIR, name);
-}
 
 /* Of the user's own configuration, where docker keeps what logged in. */
 static char *docker_config(const struct bs_conf *own)
@@ -92,7 +78,7 @@ static char *docker_config(const struct bs_conf *own)
 static int write_conf(const struct trace *t, const struct bs_conf *own, struct bs_error *err)
 {
 	const struct bs_ref *ref = &t->c->ref;
-	bs_autofree char *docker = docker_config(own), *bootseerd = program("bootseerd");
+	bs_autofree char *docker = docker_config(own);
 	bs_autofree char *layout = ref->kind == BS_REF_LAYOUT ? realpath(ref->dir, NULL) : NULL;
 	bs_autobuf b = BS_BUF_INIT(1u << 20);
 	int r;
@@ -106,7 +92,7 @@ static int write_conf(const struct trace *t, const struct bs_conf *own, struct b
 	(void)bs_buf_addf(&b,
 			  "[node]\nrun_dir = %s/run\ncache_dir = %s/cache\ndaemon = %s\n"
 			  "autostart = no\nkeep_mounts = 1s\n",
-			  t->dir, t->dir, bootseerd ? bootseerd : "");
+			  t->dir, t->dir, t->bootseerd);
 	if (own->user[0])
 		(void)bs_buf_addf(&b, "user = %s\n", own->user);
 	(void)bs_buf_adds(&b, "[fetch]\nbackground = no\n");
@@ -213,17 +199,17 @@ static void end_child(struct bs_child *c, int with)
 
 static int start_daemon(struct trace *t, struct bs_error *err)
 {
-	bs_autofree char *bootseerd = program("bootseerd"), *run = bs_strf("%s/run", t->dir);
+	bs_autofree char *run = bs_strf("%s/run", t->dir);
 	bs_autofree char *conf = bs_strf("%s/bootseer.conf", t->dir);
 	bs_autofd int log = openat(t->dirfd, "log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
 				   0600);
-	const char *argv[] = { bootseerd, "--config", conf, NULL };
+	const char *argv[] = { t->bootseerd, "--config", conf, NULL };
 	const struct bs_client_options o = { .run_dir = run, .timeout_ns = BS_NS_PER_S };
 	const uint64_t deadline_ns = bs_clock_ns() + START_NS;
 	struct bs_spawn s = BS_SPAWN_INIT;
 	int r;
 
-	if (!bootseerd || !conf || !run || log < 0)
+	if (!conf || !run || log < 0)
 		return bs_fail_errno(err, log < 0 ? -EIO : -ENOMEM, "start bootseerd");
 	s.argv = argv;
 	s.stdio[1] = s.stdio[2] = log;
@@ -245,11 +231,11 @@ static int start_daemon(struct trace *t, struct bs_error *err)
 static int start_runtime(struct trace *t, const char *verb, const char *const *rest, bool shown,
 			 struct bs_child *ret, struct bs_error *err)
 {
-	bs_autofree char *bootseer = program("bootseer"), *root = bs_strf("%s/oci", t->dir);
-	const char *argv[10] = { bootseer, "--root", root, verb };
+	bs_autofree char *root = bs_strf("%s/oci", t->dir);
+	const char *argv[10] = { t->bootseer, "--root", root, verb };
 	struct bs_spawn s = BS_SPAWN_INIT;
 
-	if (!bootseer || !root)
+	if (!root)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < 5 && rest[i]; i++)
 		argv[4 + i] = rest[i];
@@ -332,7 +318,25 @@ static int record(struct trace *t, struct bs_error *err)
 	return r < 0 ? r : await_pack(t, err);
 }
 
-static int publish(struct trace *t, const char *workload, struct bs_error *err)
+/* What cannot be published is not lost: the profile is all of it that cannot be made again. */
+static int keep_profile(const struct trace *t, const char *ref, const struct ctl_hot_made *m, int r,
+			struct bs_error *err)
+{
+	bs_autofree char *path = bs_strf("%s.profile", t->dir);
+	const struct bs_error why = *err;
+	bs_autofd int fd = -EBADF;
+
+	fd = path ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+	if (fd < 0 || bs_write_full(fd, m->profile, m->profile_len) < 0)
+		return r;
+	return bs_fail(err, r,
+		       "%s; the recording is kept: 'bootseerctl hot build %s %s --from %s%s' "
+		       "publishes it",
+		       bs_error_text(&why), ref, m->hot.workload, path,
+		       t->replace ? " --replace" : "");
+}
+
+static int publish(struct trace *t, const char *ref, const char *workload, struct bs_error *err)
 {
 	ctl_automade m = { .pack_fd = -EBADF };
 	bs_autofd int cache = openat(t->dirfd, "cache", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -344,7 +348,8 @@ static int publish(struct trace *t, const char *workload, struct bs_error *err)
 	if (r < 0)
 		return r;
 	(void)snprintf(m.hot.workload, sizeof(m.hot.workload), "%s", workload);
-	return ctl_hot_publish(t->c, &m, t->replace, err);
+	r = ctl_hot_publish(t->c, &m, t->replace, err);
+	return r < 0 ? keep_profile(t, ref, &m, r, err) : 0;
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -386,6 +391,8 @@ static void trace_done(struct trace *t)
 	if (t->dir && bs_rmtree(AT_FDCWD, t->dir) < 0)
 		bs_log_warning("'%s' could not be removed", t->dir);
 	free(t->dir);
+	free(t->bootseerd);
+	free(t->bootseer);
 }
 
 static int prepare(struct trace *t, const struct bs_conf *own, struct bs_error *err)
@@ -419,6 +426,10 @@ static int trace(struct trace *t, const char *ref, const char *workload, const c
 	int r = bs_conf_read(config, &own, err);
 
 	if (r == 0)
+		r = bs_program_find("bootseerd", &own, NULL, &t->bootseerd, err);
+	if (r == 0)
+		r = bs_program_find("bootseer", NULL, NULL, &t->bootseer, err);
+	if (r == 0)
 		r = bs_ref_parse(ref, &t->c->ref, err);
 	if (r == 0)
 		r = prepare(t, &own, err);
@@ -439,7 +450,7 @@ static int trace(struct trace *t, const char *ref, const char *workload, const c
 	end_container(t);
 	if (r < 0 && r != -EINTR && r != -ECANCELED)
 		show_log(t);
-	return r < 0 ? r : publish(t, workload, err);
+	return r < 0 ? r : publish(t, ref, workload, err);
 }
 
 int ctl_hot_trace(int argc, char **argv)
@@ -477,8 +488,8 @@ int ctl_hot_trace(int argc, char **argv)
 	if (r == 0 && (bs_parse_duration(t.window, &t.window_ns) < 0 || t.window_ns < BS_NS_PER_S))
 		r = bs_fail(&err, -EINVAL, "--window: '%s' is no duration from 1s on, as 30s",
 			    t.window);
-	if (r == 0 && !bs_workload_ok(args[1]))
-		r = bs_fail(&err, -EINVAL, "'%s' is no workload's name", args[1]);
+	if (r == 0)
+		r = bs_workload_check(args[1], &err);
 	if (r != 0)
 		return ctl_usage(&usage, r, &err);
 	t.command = args + 2;

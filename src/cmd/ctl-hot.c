@@ -45,7 +45,9 @@ int ctl_hot_reach(struct ctl_hot *c, const char *ref, bool open, struct bs_error
 	r = reference ? ctl_repo_open(&c->net, &c->ref, false, &c->repo, err)
 		      : bs_fail_errno(err, -ENOMEM, "reference");
 	if (r == 0)
-		r = bs_artifact_find(c->repo, reference, c->platform, &c->a, err);
+		r = ctl_not_there(&c->ref,
+				  bs_artifact_find(c->repo, reference, c->platform, &c->a, err),
+				  err);
 	return r == 0 && open ? ctl_hot_open(c, err) : r;
 }
 
@@ -61,7 +63,7 @@ int ctl_hot_begin(struct ctl_hot *c, const struct bs_usage *u, int argc, char **
 	return ctl_hot_reach(c, args[0], open, &err) < 0 ? ctl_fail(&err) : -1;
 }
 
-static int by_digest(struct ctl_hot *c, const char *text, struct bs_hot *ret, struct bs_error *err)
+int ctl_hot_read(struct ctl_hot *c, const char *text, struct bs_hot *ret, struct bs_error *err)
 {
 	bs_automanifest m = { 0 };
 	struct bs_hot h;
@@ -76,6 +78,23 @@ static int by_digest(struct ctl_hot *c, const char *text, struct bs_hot *ret, st
 	return r;
 }
 
+/* What is no pack of the image, or none at all: which it is, and where the right ones are. */
+static int by_digest(struct ctl_hot *c, const char *text, struct bs_hot *ret, struct bs_error *err)
+{
+	int r = ctl_hot_read(c, text, ret, err);
+	bs_autofree char *where = NULL;
+	struct bs_error why;
+
+	if (r != -EBADMSG && r != -ENOENT)
+		return r;
+	why = *err;
+	where = bs_ref_text(&c->ref, false);
+	return bs_fail(err, r,
+		       "%s has no hot pack of the image with the digest %s (%s); 'bootseerctl hot "
+		       "ls %s' lists those there are",
+		       c->repo->name, text, bs_error_text(&why), where ? where : "REF");
+}
+
 int ctl_hot_find(struct ctl_hot *c, const char *name, struct bs_hot *ret, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN];
@@ -84,8 +103,9 @@ int ctl_hot_find(struct ctl_hot *c, const char *name, struct bs_hot *ret, struct
 
 	if (bs_digest_parse(name, strlen(name), &d) == 0)
 		return by_digest(c, name, ret, err);
-	if (!bs_workload_ok(name))
-		return bs_fail(err, -EINVAL, "'%s' is no workload's name and no digest", name);
+	r = bs_workload_check(name, err);
+	if (r < 0)
+		return r;
 	r = bs_hot_find(c->repo, &c->a.digest, name, ret, err);
 	if (r == -ENOENT)
 		return bs_fail(err, r,

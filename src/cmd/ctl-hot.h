@@ -59,6 +59,9 @@ int ctl_hot_begin(struct ctl_hot *c, const struct bs_usage *u, int argc, char **
 /* The pack of that workload, or the one whose manifest has that digest ("sha256:…"). */
 int ctl_hot_find(struct ctl_hot *c, const char *name, struct bs_hot *ret, struct bs_error *err);
 
+/* What the manifest of that digest is: -EBADMSG when it is no pack of the image. */
+int ctl_hot_read(struct ctl_hot *c, const char *digest, struct bs_hot *ret, struct bs_error *err);
+
 /* Both need the image open. */
 int ctl_hot_profile(struct ctl_hot *c, const struct bs_hot *hot, struct bs_profile **ret,
 		    struct bs_error *err);

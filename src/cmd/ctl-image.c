@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "cmd/ctl.h"
 #include "cmd/progress.h"
+#include "hot/store.h"
 #include "image/artifact.h"
 #include "image/manifest.h"
 #include "image/open.h"
@@ -70,7 +71,7 @@ static int open_image(struct look *l, struct bs_image **ret, struct bs_error *er
 	int r = reference ? bs_artifact_find(l->repo, reference, l->platform, &a, err)
 			  : bs_fail_errno(err, -ENOMEM, "reference");
 
-	return r < 0 ? r : bs_image_open(l->repo, &a, ret, err);
+	return r < 0 ? ctl_not_there(&l->ref, r, err) : bs_image_open(l->repo, &a, ret, err);
 }
 
 /* --- info ------------------------------------------------------------------------------------ */
@@ -294,7 +295,7 @@ static void on_tag(void *cookie, const char *tag)
 	(void)bs_strv_add(cookie, tag);
 }
 
-/* What a tag is: "stub", "artifact", "image" and, for a converted one, the artifact. */
+/* What a tag is: "stub", "artifact", "hot pack", "image" and, for a converted one, the artifact. */
 static const char *kind_of(struct look *l, const char *tag, struct bs_artifact *a, bool *has)
 {
 	struct bs_manifest m = { 0 };
@@ -305,7 +306,9 @@ static const char *kind_of(struct look *l, const char *tag, struct bs_artifact *
 	if (bs_repo_get_manifest(l->repo, tag, &m, NULL) == 0 &&
 	    bs_document_parse(&m, &d, NULL) == 0) {
 		if (d.artifact_type)
-			kind = bs_streq(d.artifact_type, BS_ARTIFACT_TYPE) ? "artifact" : "other";
+			kind = bs_streq(d.artifact_type, BS_ARTIFACT_TYPE) ? "artifact"
+			       : bs_streq(d.artifact_type, BS_HOT_TYPE)	   ? "hot pack"
+									   : "other";
 		else if (bs_document_annotation(&d, BS_ANNOTATION_ARTIFACT))
 			kind = "stub";
 		else

@@ -33,6 +33,13 @@ int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, s
 		o.run_dir = conf.run_dir;
 		sock = r = bs_client_connect(&o, err);
 	}
+	if (r == -ENOTCONN && err) {
+		const struct bs_error why = *err;
+
+		r = bs_fail(err, r, "%s; %s", bs_error_text(&why),
+			    conf.autostart ? "it is started when a container first needs it"
+					   : "it is not started by itself here (autostart = no)");
+	}
 	bs_conf_done(&conf);
 	if (r < 0)
 		return r;

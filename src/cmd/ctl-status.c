@@ -120,12 +120,15 @@ static void show_hot(const struct bs_json *v)
 		const char *state = bs_json_str(bs_json_get(h, "state"));
 		const char *verdict = bs_json_str(bs_json_get(use, "verdict"));
 		const char *pack_of = bs_json_str(bs_json_get(h, "pack_of"));
+		const char *pack = bs_json_str(bs_json_get(h, "pack"));
 
 		if (!image || !workload || !state)
 			continue;
 		(void)printf("hot %s of %.19s  %s", workload, image, state);
 		if (bs_json_get(h, "pack_bytes"))
 			(void)printf(", pack %s", bs_human_bytes(number(h, "pack_bytes"), a));
+		if (pack)
+			(void)printf(", pack %s", pack);
 		if (pack_of)
 			(void)printf(" of %.19s, %s copied from there", pack_of,
 				     bs_human_bytes(number(h, "copied_blocks") * BS_BLOCK_BYTES,

@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/str.h"
 #include "net/auth.h"
 #include "net/loop.h"
@@ -108,6 +110,18 @@ static int open_layout(const struct bs_ref *ref, bool create, struct bs_repo **r
 	if (fd < 0)
 		return bs_fail_errno(err, fd, "OCI layout '%s'", ref->dir);
 	return bs_layout_open(fd, ref->dir, create, ret, err);
+}
+
+int ctl_not_there(const struct bs_ref *ref, int r, struct bs_error *err)
+{
+	bs_autofree char *where = r == -ENOENT && err ? bs_ref_text(ref, true) : NULL;
+	struct bs_error why;
+
+	if (!where || strstr(bs_error_text(err), "bootseerctl"))
+		return r;
+	why = *err;
+	return bs_fail(err, r, "%s; 'bootseerctl image ls %s' lists what is there",
+		       bs_error_text(&why), where);
 }
 
 int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,

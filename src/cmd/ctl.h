@@ -77,6 +77,9 @@ struct ctl_net {
 void ctl_net_done(struct ctl_net *n);
 #define ctl_autonet __attribute__((cleanup(ctl_net_done))) struct ctl_net
 
+/* -ENOENT of what ref means: where to look is added, unless the error has a remedy. Returns r. */
+int ctl_not_there(const struct bs_ref *ref, int r, struct bs_error *err);
+
 /* create: an OCI layout directory is made when it is not there. */
 int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,
 		  struct bs_error *err);

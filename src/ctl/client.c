@@ -202,7 +202,13 @@ static int not_accepted(int sock, int r, const char *what, struct bs_error *err)
 int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,
 		   struct bs_error *err)
 {
-	const uint64_t deadline = bs_clock_ns() + timeout_ns;
+	return bs_client_call_slow(sock, m, timeout_ns, NULL, ret, err);
+}
+
+int bs_client_call_slow(int sock, struct bs_msg *m, uint64_t timeout_ns,
+			const struct bs_client_slow *slow, struct bs_msg *ret, struct bs_error *err)
+{
+	const uint64_t start = bs_clock_ns(), deadline = start + timeout_ns;
 	int r = bs_msg_send(sock, m);
 
 	if (r < 0)
@@ -211,7 +217,13 @@ int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_ms
 		bs_automsg got;
 
 		bs_msg_init(&got, 0, 0);
-		r = wait_readable(sock, deadline);
+		r = slow ? wait_readable(sock, BS_MIN(deadline, start + slow->after_ns)) : 1;
+		if (r == -ETIMEDOUT) {
+			slow->fn(slow->cookie);
+			slow = NULL;
+		}
+		if (r == -ETIMEDOUT || r == 1)
+			r = wait_readable(sock, deadline);
 		if (r < 0)
 			return bs_fail(err, r, "bootseerd did not answer in time");
 		r = bs_msg_recv(sock, &got);

@@ -31,4 +31,16 @@ int bs_client_connect(const struct bs_client_options *o, struct bs_error *err);
 int bs_client_call(int sock, struct bs_msg *m, uint64_t timeout_ns, struct bs_msg *ret,
 		   struct bs_error *err);
 
+/* Called once, when there is no reply after that time. */
+struct bs_client_slow {
+	uint64_t after_ns;
+	void (*fn)(void *cookie);
+	void *cookie;
+};
+
+/* The same; slow may be NULL. */
+int bs_client_call_slow(int sock, struct bs_msg *m, uint64_t timeout_ns,
+			const struct bs_client_slow *slow, struct bs_msg *ret,
+			struct bs_error *err);
+
 #endif

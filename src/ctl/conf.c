@@ -15,21 +15,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "ctl/program.h"
 
 #define FILE_MAX (256u << 10)
+#define WINDOW_MAX_NS (24 * 3600 * BS_NS_PER_S)
+#define DURATION_MAX_NS (87600 * 3600 * BS_NS_PER_S)
 
-/* the last three are lists whose words have a form */
+/* the last six are lists whose words have a form */
 enum type {
 	STRING,
 	PATH,
 	BOOL,
 	NUMBER,
 	DURATION,
+	WINDOW,
 	SIZE,
 	PERCENT,
 	RATE,
@@ -39,6 +44,8 @@ enum type {
 	DIRS,
 	MIRRORS,
 	STORES,
+	HOSTS,
+	PATTERNS,
 	TYPE_MAX
 };
 
@@ -50,8 +57,10 @@ static const struct {
 	{ "path", "an absolute path" },
 	{ "bool", "yes or no" },
 	{ "number", "a number from 1 to 1000" },
-	{ "duration", "a number with ms, s, m or h behind" },
-	{ "size", "a number of bytes, or with K, M or G behind" },
+	{ "duration",
+	  "a number with ms, s, m or h behind, or alone for seconds; no more than 87600h" },
+	{ "duration", "a number with ms, s, m or h behind, or alone for seconds; from 1s to 24h" },
+	{ "size", "a number of bytes, or with K, M, G or T behind" },
 	{ "percent", "a number from 0 to 100 with % behind" },
 	{ "rate", "a number of bytes per second, also with K, M or G behind, or 1% to 100%" },
 	{ "fallback", "unpack or fail" },
@@ -60,6 +69,8 @@ static const struct {
 	{ "list", "absolute paths of directories" },
 	{ "list", "words HOST=MIRROR or HOST=MIRROR/PREFIX" },
 	{ "list", "words oci:/DIR or docker://HOST/NAME" },
+	{ "list", "words HOST or HOST:PORT, without http:// before or a path behind" },
+	{ "list", "patterns of HOST/NAME, without docker:// before" },
 };
 _Static_assert(BS_ARRAY_LEN(types) == TYPE_MAX, "a row each");
 
@@ -90,8 +101,8 @@ static const struct key keys[] = {
 	KEY_NS("node", keep_mounts, "10m", "how long an image's mount is kept unused"),
 	KEY("fetch", MIRRORS, mirrors, "", "HOST=MIRROR[/PREFIX], tried before HOST"),
 	KEY("fetch", STORES, stores, "", "further places of images: oci:DIR, docker://HOST/NAME"),
-	KEY("fetch", LIST, plain_http, "", "registries that are spoken to without TLS"),
-	KEY("fetch", LIST, insecure, "", "registries whose certificate is not checked"),
+	KEY("fetch", HOSTS, plain_http, "", "registries that are spoken to without TLS"),
+	KEY("fetch", HOSTS, insecure, "", "registries whose certificate is not checked"),
 	KEY("fetch", STRING, ca_file, "", "certificates to trust, in place of the system's"),
 	KEY("fetch", STRING, proxy, "", "proxy for all sources"),
 	KEY("fetch", NUMBER, connections, "8", "connections to one host"),
@@ -100,18 +111,19 @@ static const struct key keys[] = {
 	KEY_NS("fetch", start_wait, "2m", "how long a start waits for an unreachable source"),
 	KEY_NS("fetch", read_wait, "5m", "how long a reader waits before it gets an error"),
 	KEY("fetch", BOOL, background, "yes", "fetch the rest of an image after the start"),
-	KEY("fetch", LIST, hot_only, "", "patterns of HOST/NAME for which it is not"),
+	KEY("fetch", PATTERNS, hot_only, "", "patterns of HOST/NAME for which it is not"),
 	KEY("fetch", RATE, background_rate, "0", "bytes per second, or a share; 0: no limit"),
 	KEY("hot", BOOL, prefetch, "yes", "stream the hot pack of a workload at its start"),
 	KEY("hot", RECORD, record, "auto", "which starts without a hot pack are recorded"),
-	KEY_NS("hot", record_window, "2m", "how long a start is recorded"),
+	{ "hot", "record_window", WINDOW, offsetof(struct bs_conf, record_window_ns), "2m",
+	  "how long a start is recorded" },
 	KEY("hot", PERCENT, rerecord, "10%", "missed beside a pack: recorded again; 0%: never"),
 	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),
 	KEY("auth", STRING, provider_config, "", "the kubelet's CredentialProviderConfig"),
 	KEY("auth", STRING, provider_bin_dir, "", "where its plug-ins are"),
-	KEY("policy", LIST, allow_registries, "*", "patterns of HOST/NAME that may be served"),
+	KEY("policy", PATTERNS, allow_registries, "*", "patterns of HOST/NAME that may be served"),
 	KEY("policy", DIRS, allow_dirs, "", "directories that oci: sources may lie in"),
 	KEY("policy", BOOL, allow_annotations, "yes", "whether dev.bootseer.* annotations count"),
 	KEY("policy", FALLBACK, fallback, "unpack", "when an image cannot be served lazily here"),
@@ -216,15 +228,22 @@ static bool is_list(enum type type)
 
 static bool word_ok(enum type type, const char *word)
 {
-	const char *rest = strchr(word, '=');
+	const char *rest = strchr(word, '='), *name;
 
 	switch (type) {
 	case DIRS:
 		return word[0] == '/';
 	case MIRRORS:
-		return rest && rest > word && rest[1];
+		return rest && rest > word && rest[1] && !strstr(word, "://");
 	case STORES:
-		return bs_str_after(word, "oci:/") || bs_str_after(word, "docker://");
+		name = bs_str_after(word, "docker://");
+		return name ? name[0] != '/' && strchr(name, '/') && !strstr(name, "://")
+			    : bs_str_after(word, "oci:/") != NULL;
+	case HOSTS:
+		return !strchr(word, '/');
+	case PATTERNS: /* what they are held against has one '/' or more, and no scheme */
+		return !strstr(word, "://") && !bs_str_after(word, "oci:/") &&
+		       strpbrk(word, "/*?[");
 	default:
 		return true;
 	}
@@ -243,6 +262,20 @@ static int set_list(struct bs_strv *at, enum type type, const char *value)
 	return r;
 }
 
+/* Bounded, so that adding one to the clock's time always gives one that is later. */
+static int set_duration(uint64_t *at, const char *value, uint64_t min, uint64_t max)
+{
+	uint64_t ns;
+	int r = bs_parse_duration(value, &ns);
+
+	if (r < 0)
+		return r;
+	if (ns < min || ns > max)
+		return -ERANGE;
+	*at = ns;
+	return 0;
+}
+
 static int set(struct bs_conf *c, const struct key *k, const char *value)
 {
 	void *at = (char *)c + k->at;
@@ -259,7 +292,9 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 	case NUMBER:
 		return set_number(at, value);
 	case DURATION:
-		return bs_parse_duration(value, at);
+		return set_duration(at, value, 0, DURATION_MAX_NS);
+	case WINDOW:
+		return set_duration(at, value, BS_NS_PER_S, WINDOW_MAX_NS);
 	case SIZE:
 		return bs_parse_size(value, at);
 	case PERCENT:
@@ -274,6 +309,8 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 	case DIRS:
 	case MIRRORS:
 	case STORES:
+	case HOSTS:
+	case PATTERNS:
 		return set_list(at, k->type, value);
 	case TYPE_MAX:
 		break;
@@ -323,7 +360,10 @@ static char *next_line(char *buf, int size, void *stream)
 static int complain(struct reading *rd, int code, const char *what, const char *section,
 		    const char *name, const char *remedy)
 {
-	if (rd->result == 0)
+	if (rd->result == 0 && !section[0])
+		rd->result = bs_fail(rd->err, code, "'%s' line %u: '%s' is in no section; %s",
+				     rd->conf->file, rd->line, name, remedy);
+	else if (rd->result == 0)
 		rd->result = bs_fail(rd->err, code, "'%s' line %u: %s '%s' in section [%s]; %s",
 				     rd->conf->file, rd->line, what, name, section, remedy);
 	return 1; /* go on: what is right in the file counts */
@@ -416,7 +456,7 @@ int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err)
 		path = secure_getenv("BOOTSEER_CONFIG");
 	*ret = (struct bs_conf){ .named = path };
 	if (!path)
-		path = BS_SYSCONFDIR "/bootseer/bootseer.conf";
+		path = bs_program_conf_file();
 	r = defaults(path, ret);
 	if (r < 0)
 		return bs_fail(err, r, "read '%s': out of memory", path);

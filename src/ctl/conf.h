@@ -43,8 +43,7 @@ struct bs_conf {
 	char *run_dir;	 /* /run/bootseer: sockets, state, timelines */
 	char *cache_dir; /* /var/cache/bootseer */
 	char *user;	 /* the worker's user; "": "bootseer" when it exists, else "nobody" */
-	char *daemon;	 /* path of bootseerd; "" : beside the running program, else in BS_BINDIR's
-			    sbin */
+	char *daemon;	 /* path of bootseerd; "": bs_program_find looks for it */
 	bool autostart;
 	uint64_t keep_mounts_ns; /* an unused image's mount is kept for so long (10m) */
 	/* [fetch] */

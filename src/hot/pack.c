@@ -46,10 +46,12 @@ static int read_head(const struct bs_disk_pack *h, size_t len, const struct bs_d
 	if (memcmp(h->table, table_digest->b, sizeof(h->table)) != 0)
 		return bs_fail(err, -EBADMSG, "hot pack: it is of another image");
 	if (n_segments > BS_PACK_SEGMENTS_MAX || n_blocks > BS_PACK_BLOCKS_MAX ||
-	    n_extents > n_blocks || extra > BS_PACK_HEAD_MAX)
+	    n_extents > n_blocks)
 		return bs_fail(err, -EFBIG,
 			       "hot pack: %u segments, %u extents, %u blocks: too many", n_segments,
 			       n_extents, n_blocks);
+	if (extra > BS_PACK_EXTRA_MAX)
+		return bs_fail(err, -EFBIG, "hot pack: its extra part is too large");
 	if (n_segments == 0 || n_extents < n_segments)
 		return bs_fail(err, -EBADMSG,
 			       "hot pack: it has a segment without extents, or none");

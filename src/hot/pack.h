@@ -24,7 +24,8 @@ struct bs_table;
 #define BS_PACK_SEGMENT_BYTES_MAX (BS_PACK_SEGMENT_BLOCKS * 4096u)
 #define BS_PACK_SEGMENTS_MAX (1u << 16)
 #define BS_PACK_BLOCKS_MAX (1u << 22) /* 16 GiB */
-#define BS_PACK_HEAD_MAX (64u << 20)  /* head, segment entries and extents, as bytes */
+#define BS_PACK_EXTRA_MAX (1u << 20)
+#define BS_PACK_HEAD_MAX (64u << 20) /* head, segment entries and extents, as bytes */
 /* ZSTD_compressBound of 1 MiB, and five hashes for each block */
 #define BS_PACK_SEGMENT_DATA_MAX                                                                   \
 	(BS_PACK_SEGMENT_BYTES_MAX + 4096u + 5u * 32u * BS_PACK_SEGMENT_BLOCKS)

@@ -157,6 +157,8 @@ int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char 
 	struct bs_hot h;
 	int r = bs_repo_get_manifest(repo, bs_hot_tag(image, workload, tag), &m, err);
 
+	if (r == -EBADMSG) /* an answer that is none: nothing is known of what is there */
+		return -EREMOTEIO;
 	if (r == 0)
 		r = bs_hot_parse(&m, &h, err);
 	if (r < 0)
@@ -218,9 +220,29 @@ int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret, s
 	if (!buf)
 		return bs_fail(err, -ENOMEM, "hot pack: out of memory");
 	if (bs_repo_read_wait(repo, &range) < 0)
-		return bs_fail(err, range.result, "hot pack: its head: %s",
+		return bs_fail(err, range.result == -EBADMSG ? -EREMOTEIO : range.result,
+			       "hot pack: its head: %s",
 			       range.text[0] ? range.text : strerror(-range.result));
 	*ret = bs_take(&buf);
+	return 0;
+}
+
+int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_table *table,
+		    const struct bs_digest *table_digest, struct bs_pack **ret,
+		    struct bs_error *err)
+{
+	bs_auto(pack) struct bs_pack *pack = NULL;
+	int r = bs_pack_read(head, h->head_len, table, table_digest, &pack, err);
+
+	if (r < 0)
+		return r;
+	if (pack->head_len != h->head_len)
+		return bs_fail(err, -EBADMSG,
+			       "hot pack: its head is not as long as annotation %s says",
+			       BS_ANNOTATION_HOT_HEAD);
+	if (pack->len != h->pack.size)
+		return bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
+	*ret = bs_take(&pack);
 	return 0;
 }
 

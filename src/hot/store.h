@@ -18,7 +18,9 @@
 
 struct bs_error;
 struct bs_manifest;
+struct bs_pack;
 struct bs_repo;
+struct bs_table;
 
 #define BS_HOT_TYPE "application/vnd.bootseer.hot.v1"
 #define BS_MEDIA_PROFILE "application/vnd.bootseer.hot.profile.v1+zstd"
@@ -47,7 +49,7 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 
 /*
  * With one request: the pack of image and workload. -ENOENT: there is none; -EBADMSG:
- * what is under its tag is none, or that of another.
+ * what is under its tag came whole and is none, or that of another.
  */
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
 		struct bs_hot *ret, struct bs_error *err);
@@ -56,9 +58,13 @@ int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char 
 int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,
 		    struct bs_error *err);
 
-/* The pack's head, from repo (malloc'ed, h->head_len bytes). Blocks. */
+/* The pack's head, from repo (malloc'ed, h->head_len bytes). Blocks; never -EBADMSG. */
 int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret,
 		     struct bs_error *err);
+/* Reads it as bs_pack_read does; -EBADMSG also when it is not what the manifest says. */
+int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_table *table,
+		    const struct bs_digest *table_digest, struct bs_pack **ret,
+		    struct bs_error *err);
 
 /*
  * Publishes: profile (its bytes) and pack (fd, from its begin) first, the manifest last.

@@ -35,6 +35,7 @@ static int put_bytes(struct bs_registry *r, const char *ref, const char *media_t
 				.has_body = true,
 				.body = bytes,
 				.body_len = len,
+				.answer_ns = bs_registry_answer_ns(r, len),
 				.max = 64u << 10 };
 	struct bs_exchange x;
 	char what[128];

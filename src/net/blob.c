@@ -176,7 +176,7 @@ static int fetch(struct bs_registry *r, struct fetch *f, const struct bs_digest 
 			(void)snprintf(f->call.text, sizeof(f->call.text),
 				       "the answer is too short");
 			f->call.transient = true;
-			rc = -EBADMSG;
+			rc = -EREMOTEIO;
 			if (f->call.by_shortcut)
 				fetch_strayed(&f->call);
 		}

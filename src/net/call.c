@@ -179,6 +179,8 @@ static void refused(struct bs_call *c)
 	bool transient;
 	int r = code_of(&c->http, &transient);
 
+	if (r == -EACCES && !c->foreign && c->serial)
+		bs_session_refused(c->session, c->scope, c->serial);
 	if (r == -EACCES && !c->foreign)
 		(void)snprintf(text, sizeof(text), "access is refused%s (status %d)",
 			       c->secret ? "" : " without credentials", c->http.status);
@@ -293,7 +295,7 @@ static void redirected(struct bs_call *c)
 static bool try_refresh(struct bs_call *c)
 {
 	const char *challenge = c->http.header[BS_HTTP_WWW_AUTHENTICATE];
-	bool known = challenge && bs_session_challenge(c->session, challenge);
+	bool known = challenge && bs_session_challenge(c->session, c->scope, challenge);
 
 	if (c->n_refreshed >= REFRESHES_MAX)
 		return false;

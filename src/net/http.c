@@ -352,8 +352,6 @@ static int code_of(const struct bs_http *h, CURLcode code)
 	case CURLE_URL_MALFORMAT:
 	case CURLE_UNSUPPORTED_PROTOCOL:
 		return -EINVAL;
-	case CURLE_PARTIAL_FILE:
-		return -EBADMSG;
 	case CURLE_OUT_OF_MEMORY:
 		return -ENOMEM;
 	default:

@@ -6,8 +6,9 @@
  *
  * Errors of the transfer: -EHOSTUNREACH no connection (DNS, refused, no answer to
  * connect, a TLS handshake that failed), -EACCES the server's certificate is not
- * trusted, -ETIMEDOUT no byte for the stall timeout, or too few (net/pace.h), -EBADMSG the body is shorter than
- * was promised or the headers are too big, -EREMOTEIO the connection broke, -ECANCELED.
+ * trusted, -ETIMEDOUT no byte for the stall timeout, or too few (net/pace.h), -EBADMSG the
+ * headers are too big, -EREMOTEIO the connection broke, also before the promised end of the
+ * body, -ECANCELED.
  * A complete answer is result 0 whatever its status.
  *
  * Threads: bs_http_start, and all callbacks, on the loop's thread only.
@@ -59,6 +60,7 @@ struct bs_http {
 	struct bs_loop *loop;
 	const struct bs_http_peer *peer;
 	enum bs_lane lane;
+	const void *whose; /* net/yield.h */
 	const char *method;
 	const char *url;
 	struct bs_strv headers; /* "Name: value"; the owner's */

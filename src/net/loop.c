@@ -5,14 +5,12 @@
  * only append tasks to a list and wake it. A round: run tasks and timers, start what
  * the lanes allow, let libcurl work, conclude what ended, end what stalled, sleep.
  *
- * Who may start, per host ("scheme://authority"), with N = connections_per_host and
- * R = N/4 (at least 1) kept for demand:
+ * Who may start, per host ("scheme://authority"), with N = connections_per_host:
  *   demand   while fewer than N of its own run at the host: others are not in its way
- *   hot      while fewer than N at all run at the host
- *   background while fewer than N at all and N - R that are not demand run at the host,
- *            fewer than background_parallel of its own run in all, its budget of bytes is
- *            not overdrawn, and neither hot nor demand runs at the host, nor did demand a
- *            moment ago (yield.h); but one in a while
+ *   hot      while fewer than N at all run at the host; beside another image's demand a few
+ *   background while fewer than N at all run at the host, fewer than background_parallel of
+ *            its own run in all, its budget of bytes is not overdrawn, and neither hot nor
+ *            demand runs at the host, nor did demand a moment ago (yield.h); but one in a while
  * libcurl itself has no limits set, so nothing ever waits in a queue that knows no lanes.
  *
  * A second thread runs what may block: asking for credentials.
@@ -43,8 +41,9 @@
 
 struct host {
 	char *origin;
-	unsigned int running, demand, hot, others; /* others: hot and background */
-	struct bs_yield_pause pause;		   /* of the background */
+	unsigned int running, hot, others; /* others: hot and background */
+	struct bs_yield_pause pause;	   /* of the background */
+	struct bs_yield_demand wants;	   /* for which others make room */
 	struct bs_pace_host pace;
 };
 
@@ -84,8 +83,7 @@ struct bs_loop {
 	struct bs_map hosts;
 	CURL *pool[POOL_MAX];
 	unsigned int n_pool;
-	int64_t budget; /* bytes that background may take now; negative: overdrawn */
-	uint64_t budget_ns;
+	struct bs_yield_budget budget;
 };
 
 static void count(uint64_t *counter, uint64_t n)
@@ -234,7 +232,7 @@ static void put_host(struct bs_loop *l, struct host *host)
 /* Whether the background lane pauses at the host; notes for how long. */
 static bool pauses(struct bs_loop *l, struct host *host)
 {
-	unsigned int before = host->hot + (l->o.background_yields ? host->demand : 0);
+	unsigned int before = host->hot + (l->o.background_yields ? host->wants.running : 0);
 	uint64_t ns = bs_yield_wait(&host->pause, bs_clock_ns(), before);
 
 	if (ns > 0 && (l->pause_ns == 0 || ns < l->pause_ns))
@@ -242,17 +240,33 @@ static bool pauses(struct bs_loop *l, struct host *host)
 	return ns > 0;
 }
 
-static bool may_start(struct bs_loop *l, struct host *host, enum bs_lane lane)
+/* Whether as many run already as may beside the demand of another image. */
+static bool waits_for_room(struct bs_loop *l, const struct host *host, const struct bs_http *h)
 {
-	unsigned int n = l->o.connections_per_host, reserve = BS_MAX(n / 4, 1u);
-	unsigned int others = n > reserve ? n - reserve : 1;
+	const uint64_t now = bs_clock_ns();
+	unsigned int n = 0;
 
-	if (lane == BS_LANE_DEMAND)
-		return host->running - host->others < n;
-	if (host->running >= n)
+	if (host->others < BS_YIELD_FLOWS || !bs_yield_makes_room(&host->wants, now, h->whose))
 		return false;
-	return lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
-				       host->others < others && l->budget >= 0 && !pauses(l, host));
+	bs_list_for_each(it, &l->running) {
+		const struct bs_http *other = bs_list_entry(it, struct bs_http, link);
+
+		n += other->host == host && other->lane != BS_LANE_DEMAND &&
+		     bs_yield_makes_room(&host->wants, now, other->whose);
+	}
+	return n >= BS_YIELD_FLOWS;
+}
+
+static bool may_start(struct bs_loop *l, struct host *host, const struct bs_http *h)
+{
+	unsigned int n = l->o.connections_per_host;
+
+	if (h->lane == BS_LANE_DEMAND)
+		return host->wants.running < n;
+	if (host->running >= n || waits_for_room(l, host, h))
+		return false;
+	return h->lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
+					  l->budget.bytes >= 0 && !pauses(l, host));
 }
 
 /* --- the budget of the background lane -------------------------------------------------------- */
@@ -266,27 +280,10 @@ static uint64_t rate(const struct bs_loop *l)
 	return r && share ? BS_MIN(r, share) : r + share;
 }
 
-static void refill(struct bs_loop *l, uint64_t now)
-{
-	uint64_t r = rate(l);
-	unsigned __int128 add = (unsigned __int128)(now - l->budget_ns) * r / BS_NS_PER_S;
-
-	if (r == 0) {
-		l->budget = 0;
-		l->budget_ns = now;
-	} else if (add) { /* else keep budget_ns: fractions add up */
-		/* an idle time saves up nothing */
-		l->budget = add >= (unsigned __int128)(l->budget < 0 ? -l->budget : 0)
-				    ? 0
-				    : l->budget + (int64_t)add;
-		l->budget_ns = now;
-	}
-}
-
 static void charge(struct bs_loop *l, struct bs_http *h, uint64_t bytes)
 {
 	if (h->lane == BS_LANE_BACKGROUND && rate(l))
-		l->budget -= (int64_t)BS_MIN(bytes, (uint64_t)1 << 40);
+		l->budget.bytes -= (int64_t)BS_MIN(bytes, (uint64_t)1 << 40);
 }
 
 /* --- the life of a request ------------------------------------------------------------------- */
@@ -357,9 +354,11 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		host->others -= h->lane != BS_LANE_DEMAND;
 		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
-		host->demand -= h->lane == BS_LANE_DEMAND;
-		if (h->lane == BS_LANE_DEMAND && l->o.background_yields)
-			bs_yield_demand_ended(&host->pause, bs_clock_ns());
+		if (h->lane == BS_LANE_DEMAND) {
+			bs_yield_demand_over(&host->wants, bs_clock_ns());
+			if (l->o.background_yields)
+				bs_yield_demand_ended(&host->pause, bs_clock_ns());
+		}
 		if (l->n_background == 0) /* a rest is not measured */
 			bs_yield_brought(&l->whole, bs_clock_ns(), 0, false);
 		put_host(l, host);
@@ -389,7 +388,8 @@ static void start(struct bs_loop *l, struct bs_http *h, struct host *host)
 	host->others += h->lane != BS_LANE_DEMAND;
 	host->hot += h->lane == BS_LANE_HOT;
 	l->n_background += h->lane == BS_LANE_BACKGROUND;
-	host->demand += h->lane == BS_LANE_DEMAND;
+	if (h->lane == BS_LANE_DEMAND)
+		bs_yield_demand_began(&host->wants, bs_clock_ns(), h->whose);
 	if (h->lane == BS_LANE_BACKGROUND)
 		bs_yield_started(&host->pause);
 	uncount(&l->stats.queued[h->lane]);
@@ -425,14 +425,14 @@ static bool start_queued(struct bs_loop *l)
 
 			next = it->next;
 			if (lane == BS_LANE_BACKGROUND &&
-			    (l->budget < 0 || l->n_background >= l->o.background_parallel))
+			    (l->budget.bytes < 0 || l->n_background >= l->o.background_parallel))
 				break;
 			host = get_host(l, h->url);
 			if (!host) {
 				bs_http_fail(h, -ENOMEM, "out of memory");
 				finish(l, h);
 				any = true;
-			} else if (may_start(l, host, h->lane)) {
+			} else if (may_start(l, host, h)) {
 				start(l, h, host);
 				any = true;
 			} else if (lane == BS_LANE_DEMAND && !h->waited) {
@@ -597,9 +597,9 @@ static int sleep_ms(struct bs_loop *l, uint64_t now)
 		ns = BS_MIN(ns, at > now ? at - now : 0);
 	}
 	(void)pthread_mutex_unlock(&l->lock);
-	if (l->budget < 0 && !bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && rate(l))
-		ns = BS_MIN(ns, (uint64_t)-l->budget * (BS_NS_PER_S / BS_NS_PER_MS) / rate(l) *
-					BS_NS_PER_MS);
+	if (l->budget.bytes < 0 && !bs_list_empty(&l->queue[BS_LANE_BACKGROUND]) && rate(l))
+		ns = BS_MIN(ns, (uint64_t)-l->budget.bytes * (BS_NS_PER_S / BS_NS_PER_MS) /
+					rate(l) * BS_NS_PER_MS);
 	if (l->pause_ns > 0)
 		ns = BS_MIN(ns, l->pause_ns);
 	return (int)BS_MIN(bs_div_up(ns, BS_NS_PER_MS), (uint64_t)INT_MAX);
@@ -629,7 +629,7 @@ static void *loop_main(void *cookie)
 		int n;
 
 		again |= run_timers(l, now);
-		refill(l, now);
+		bs_yield_refill(&l->budget, now, rate(l));
 		again |= start_queued(l);
 		(void)curl_multi_perform(l->multi, &n);
 		again |= conclude(l);
@@ -705,7 +705,7 @@ static void fill_options(struct bs_loop *l, const struct bs_loop_options *o)
 	if (!l->o.connections_per_host)
 		l->o.connections_per_host = 8;
 	if (!l->o.background_parallel)
-		l->o.background_parallel = 4;
+		l->o.background_parallel = l->o.connections_per_host;
 	if (!l->o.connect_timeout_ns)
 		l->o.connect_timeout_ns = 10 * BS_NS_PER_S;
 	if (!l->o.stall_timeout_ns)
@@ -749,7 +749,7 @@ int bs_loop_new(const struct bs_loop_options *o, struct bs_loop **ret, struct bs
 	for (int lane = 0; lane < BS_LANE_MAX; lane++)
 		bs_list_init(&l->queue[lane]);
 	bs_map_init(&l->hosts);
-	l->budget_ns = bs_clock_ns();
+	l->budget.filled_ns = bs_clock_ns();
 	fill_options(l, o);
 	r = l->user_agent ? init_curl_handles(l) : -ENOMEM;
 	if (r == 0)

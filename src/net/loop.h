@@ -8,7 +8,8 @@
  * Lanes: a demand request waits only for other demand requests, connections_per_host of
  * which run at once; the others start while fewer than that run at all, so for a moment
  * there may be more. Background waits while hot runs at the host. An optional rate, or share
- * of what comes, limits the background lane, and demand makes it pause.
+ * of what comes, limits the background lane, and demand makes it pause. While demand of
+ * one image runs, there are few others than its own (yield.h).
  */
 #ifndef BS_NET_LOOP_H
 #define BS_NET_LOOP_H
@@ -23,8 +24,9 @@ struct bs_loop;
 
 struct bs_loop_options {
 	unsigned int connections_per_host; /* 0: 8 */
-	unsigned int background_parallel;  /* requests of the background lane at once, 0: 4 */
-	uint64_t connect_timeout_ns;	   /* 0: 10 s */
+	unsigned int
+		background_parallel; /* requests of the background lane at once, 0: as connections_per_host */
+	uint64_t connect_timeout_ns; /* 0: 10 s */
 	uint64_t
 		stall_timeout_ns; /* no byte for so long, or too few (pace.h), ends an attempt; 0: 15 s */
 	bool background_yields; /* none of that lane starts while demand runs (yield.h) */

@@ -123,6 +123,24 @@ static void give_up(struct upload *u)
 	bs_exchange_done(&x);
 }
 
+/* No answer came to the last request, but perhaps what it was for: is the blob there now? */
+static int ask_for_it(struct upload *u, struct bs_call *unanswered)
+{
+	char text[BS_DIGEST_TEXT_LEN];
+	struct bs_request q = { .method = "HEAD", .scope = u->registry->pull, .once = true };
+	struct bs_exchange x;
+	int rc;
+
+	q.url = bs_registry_url(u->registry, "blobs/%s", bs_digest_text(u->digest, text));
+	rc = bs_registry_send(u->registry, &q, &x);
+	bs_exchange_done(&x);
+	if (rc == 0)
+		return 0;
+	if (bs_repo_is_silence(rc)) /* it says nothing at all: others are not to wait for it */
+		unanswered->transient = false;
+	return unanswered->result;
+}
+
 /* The last request: names the digest, and brings the bytes [from, size) when there are any. */
 static int put(struct upload *u, uint64_t from, struct bs_exchange *x)
 {
@@ -136,9 +154,11 @@ static int put(struct upload *u, uint64_t from, struct bs_exchange *x)
 				.fd = u->fd,
 				.fd_off = from,
 				.body_len = u->size - from,
+				.answer_ns = bs_registry_answer_ns(u->registry, u->size),
 				.lane = BS_LANE_HOT,
 				.max = ANSWER_MAX,
 				.once = true };
+	int rc;
 
 	(void)bs_buf_adds(&url, u->location);
 	(void)bs_url_add_query(&url, "digest", bs_digest_text(u->digest, text));
@@ -148,7 +168,10 @@ static int put(struct upload *u, uint64_t from, struct bs_exchange *x)
 		q.progress = sent_in_piece;
 		q.cookie = u;
 	}
-	return bs_registry_send(u->registry, &q, x);
+	rc = bs_registry_send(u->registry, &q, x);
+	if (rc != -ETIMEDOUT || x->call.http.sent != x->call.http.body_len)
+		return rc;
+	return ask_for_it(u, &x->call);
 }
 
 static int patch(struct upload *u, uint64_t from, uint64_t len, struct bs_exchange *x)
@@ -162,6 +185,7 @@ static int patch(struct upload *u, uint64_t from, uint64_t len, struct bs_exchan
 				.fd = u->fd,
 				.fd_off = from,
 				.body_len = len,
+				.answer_ns = bs_registry_answer_ns(u->registry, len),
 				.lane = BS_LANE_HOT,
 				.max = ANSWER_MAX,
 				.once = true };

@@ -5,8 +5,8 @@
  *
  * A server that ignores Range and sends the whole blob (200) is used as long as the
  * range ends within the first WHOLE_MAX bytes: what lies before is passed over and the
- * transfer cut off behind. For ranges further on the answer is -EOPNOTSUPP, for a while
- * without asking again: reading a blob of gigabytes from its start for each range would
+ * transfer cut off behind. For ranges of that blob further on the answer is -EOPNOTSUPP, for a
+ * while without asking again: reading a blob of gigabytes from its start for each range would
  * help nobody; whole blobs can still be fetched.
  */
 #include "config.h"
@@ -108,7 +108,8 @@ static int range_tail(struct bs_call *c)
 {
 	const struct reader *rd = BS_CONTAINER_OF(c, struct reader, call);
 
-	return rd->rg->got == rd->rg->len ? 0 : -EBADMSG;
+	/* its length was not said, or head had seen that it is another one: the connection broke */
+	return rd->rg->got == rd->rg->len ? 0 : -EREMOTEIO;
 }
 
 static void range_strayed(struct bs_call *c)
@@ -118,10 +119,18 @@ static void range_strayed(struct bs_call *c)
 	bs_registry_strayed(rd->registry, &rd->rg->blob, c->shortcut);
 }
 
-static void note_no_ranges(struct bs_registry *r)
+/* Of this blob alone: what answers for others may be another server, or a store. */
+static void note_no_ranges(struct bs_registry *r, const struct bs_digest *d)
 {
+	size_t at = 0;
+
 	(void)pthread_mutex_lock(&r->lock);
-	r->no_ranges_until_ns = bs_clock_ns() + NO_RANGES_NS;
+	for (size_t i = 1; i < BS_ARRAY_LEN(r->no_ranges); i++) {
+		if (r->no_ranges[i].until_ns < r->no_ranges[at].until_ns)
+			at = i;
+	}
+	r->no_ranges[at].blob = *d;
+	r->no_ranges[at].until_ns = bs_clock_ns() + NO_RANGES_NS;
 	(void)pthread_mutex_unlock(&r->lock);
 }
 
@@ -131,7 +140,7 @@ static void range_done(struct bs_call *c)
 	const char *text = c->text;
 
 	if (c->result == -EOPNOTSUPP && c->http.status == 200) {
-		note_no_ranges(rd->registry);
+		note_no_ranges(rd->registry, &rd->rg->blob);
 		text = "the server ignores Range";
 	}
 	if (c->result == 0)
@@ -141,10 +150,15 @@ static void range_done(struct bs_call *c)
 
 static bool knows_no_ranges(struct bs_registry *r, const struct bs_range *rg)
 {
-	bool no;
+	const uint64_t now = bs_clock_ns();
+	bool no = false;
 
+	if (range_end(rg) <= WHOLE_MAX)
+		return false;
 	(void)pthread_mutex_lock(&r->lock);
-	no = range_end(rg) > WHOLE_MAX && bs_clock_ns() < r->no_ranges_until_ns;
+	for (size_t i = 0; i < BS_ARRAY_LEN(r->no_ranges); i++)
+		no |= now < r->no_ranges[i].until_ns &&
+		      bs_digest_eq(&r->no_ranges[i].blob, &rg->blob);
 	(void)pthread_mutex_unlock(&r->lock);
 	return no;
 }
@@ -162,6 +176,7 @@ static int prepare(struct reader *rd)
 		rc = bs_strv_addf(&rd->call.headers, "Range: bytes=%" PRIu64 "-%" PRIu64, rg->off,
 				  range_end(rg) - 1);
 	rd->call.http.lane = rg->lane < BS_LANE_MAX ? rg->lane : BS_LANE_DEMAND;
+	rd->call.http.whose = rg->whose;
 	rd->call.http.expected_bytes = rg->len;
 	rd->call.http.started_ns = &rg->started_ns;
 	rd->call.http.fresh = rg->fresh;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -17,6 +18,8 @@
 #include "net/url.h"
 
 #define LANDINGS_MAX 64
+#define ANSWER_NS (60 * BS_NS_PER_S)
+#define ANSWER_BYTES_PER_S (UINT64_C(16) << 20)
 #define TAGS_PAGE_MAX (4u << 20)
 #define TAGS_PAGES_MAX 10000
 #define ACCEPT_MANIFESTS                                                                           \
@@ -51,8 +54,13 @@ static int prepare(struct bs_registry *r, const struct bs_request *q, struct bs_
 	x->call.http.body_fd = q->fd;
 	x->call.http.body_off = q->fd_off;
 	x->call.http.body_len = q->body_len;
-	x->call.http.answer_timeout_ns = 600 * UINT64_C(1000000000); /* it may hash what it got */
+	x->call.http.answer_timeout_ns = q->answer_ns;
 	return rc;
+}
+
+uint64_t bs_registry_answer_ns(const struct bs_registry *r, uint64_t bytes)
+{
+	return r->answer_ns + bytes / ANSWER_BYTES_PER_S * BS_NS_PER_S;
 }
 
 int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exchange *x)
@@ -369,6 +377,7 @@ int bs_registry_open(const struct bs_registry_options *o, const char *host, cons
 	repo = &r->repo;
 	r->repo.name = bs_strf("docker://%s/%s", host, name);
 	r->impatient = o->impatient;
+	r->answer_ns = ANSWER_NS;
 	r->host = bs_strf("%s", host);
 	r->path = bs_strf("%s", name);
 	r->pull = bs_strf("repository:%s:pull", name);

@@ -21,10 +21,15 @@ struct bs_registry {
 	char *host, *path;	    /* path: the repository's name */
 	char *pull, *push, *remove; /* scopes */
 	bool impatient;
+	uint64_t answer_ns;	 /* for the answer to an upload, whatever its size */
 	pthread_mutex_t lock;	 /* guards the rest */
 	struct bs_list landings; /* where blobs were redirected to, latest last */
 	unsigned int n_landings;
-	uint64_t no_ranges_until_ns, no_referrers_until_ns;
+	uint64_t no_referrers_until_ns;
+	struct { /* blobs that were sent whole when a range was asked for */
+		struct bs_digest blob;
+		uint64_t until_ns;
+	} no_ranges[8];
 };
 
 static inline struct bs_registry *bs_registry_of(struct bs_repo *r)
@@ -43,6 +48,7 @@ struct bs_request {
 	int fd;
 	uint64_t fd_off, body_len;
 	bool has_body;
+	uint64_t answer_ns; /* for the answer once the body is out; 0: as before each byte */
 	enum bs_lane lane;
 	size_t max;	/* of the answer; 0: not wanted */
 	bool once;	/* do not repeat */
@@ -59,6 +65,12 @@ struct bs_exchange {
 /* The result as call.h says (-EFBIG: the answer is larger than max). x is to be freed always. */
 int bs_registry_send(struct bs_registry *r, struct bs_request *q, struct bs_exchange *x);
 void bs_exchange_done(struct bs_exchange *x);
+
+/*
+ * How long a server may take over an upload of so many bytes before it answers: it may hash
+ * them, and copy them to where they stay.
+ */
+uint64_t bs_registry_answer_ns(const struct bs_registry *r, uint64_t bytes);
 
 /* "BASE/v2/NAME/" + formatted rest; malloc'ed. */
 char *bs_registry_url(const struct bs_registry *r, const char *fmt, ...)

@@ -8,9 +8,10 @@
  * All calls but bs_repo_read block and may be made from any thread, several at
  * once. Errors, beside real system errnos: -ENOENT the thing is not there,
  * -EACCES credentials are missing or refused, -EHOSTUNREACH no connection,
- * -ETIMEDOUT stalled or over the deadline, -EREMOTEIO the server failed (5xx),
- * -EAGAIN asked to come back later (429, 503 with Retry-After), -EBADMSG an answer
- * of wrong length, range or digest, -EFBIG above the bound, -EOPNOTSUPP.
+ * -ETIMEDOUT stalled or over the deadline, -EREMOTEIO the server failed (5xx) or the
+ * connection broke, perhaps amid the answer, -EAGAIN asked to come back later (429, 503 with
+ * Retry-After), -EBADMSG an answer that came whole and is of wrong length, range or digest,
+ * -EFBIG above the bound, -EOPNOTSUPP.
  */
 #ifndef BS_NET_REPO_H
 #define BS_NET_REPO_H
@@ -50,6 +51,7 @@ struct bs_range {
 	size_t len; /* > 0 */
 	void *buf;  /* len bytes */
 	enum bs_lane lane;
+	const void *whose; /* tells images apart (net/yield.h); compared only, NULL: nobody waits */
 	bool fresh; /* an answer was no good: no remembered way to the blob, no kept connection */
 	void (*done)(struct bs_range *rg);
 	/*

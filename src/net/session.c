@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
 /*
- * A grant is the authorization for one scope. Its states:
+ * A grant is the authorization for one scope, made when the registry challenges a request
+ * of that scope; until then such requests carry none. Its states:
  *
  *   empty ──authorize──▶ asking (helper thread) ─▶ requesting (Bearer) ─▶ valid
  *     ▲                      └───────── Basic ──────────────────────────────▲ │
  *     └──────────────────── expired, or refused by the registry ──────────────┘
  *
  * Those who come while it is busy are put on its list and get the outcome together. A
- * failure is remembered for a moment, so that a storm of readers is not one of requests.
+ * failure is remembered for a moment, so that a storm of readers is not one of requests;
+ * then the challenge is forgotten, and the next request learns what is wanted now.
+ *
+ * A challenge says nothing of other scopes: a registry that lets everybody read may want a
+ * password of who pushes. Where a token for reading was had, one for reading another
+ * repository is asked for unchallenged, to save a round trip; a failure of that guess is none.
  */
 #include "config.h"
 
@@ -46,6 +52,10 @@ struct grant {
 	char *value; /* of Authorization; NULL: none is to be had */
 	bool secret;
 	uint64_t serial, until_ns;
+	/* the challenge; unknown: none, or it is forgotten */
+	enum scheme scheme;
+	char *realm, *service;
+	bool guessed; /* from another scope's */
 	bool busy;
 	struct bs_list waiters;
 	/* the last failure */
@@ -73,8 +83,7 @@ struct bs_session {
 	bs_credential_fn *credentials;
 	void *cookie;
 	/* the loop's thread only */
-	enum scheme scheme;
-	char *realm, *service;
+	char *realm, *service; /* where the last token for reading was had; NULL: nowhere yet */
 	struct bs_list grants;
 	unsigned int n_grants;
 	uint64_t serial;
@@ -87,6 +96,8 @@ static struct grant *grant_free(struct grant *g)
 	bs_list_remove(&g->link);
 	free(g->scope);
 	free(g->value);
+	free(g->realm);
+	free(g->service);
 	free(g);
 	return NULL;
 }
@@ -209,7 +220,51 @@ struct bs_loop *bs_session_loop(const struct bs_session *s)
 	return s->loop;
 }
 
-/* --- the challenge --------------------------------------------------------------------------- */
+/* --- grants, and the challenges they are for --------------------------------------------------- */
+
+static struct grant *find_grant(struct bs_session *s, const char *scope)
+{
+	bs_list_for_each(it, &s->grants) {
+		struct grant *g = bs_list_entry(it, struct grant, link);
+
+		if (bs_streq(g->scope, scope))
+			return g;
+	}
+	return NULL;
+}
+
+static struct grant *new_grant(struct bs_session *s, const char *scope)
+{
+	struct grant *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	bs_list_init(&g->link);
+	bs_list_init(&g->waiters);
+	g->session = s;
+	g->scope = bs_strf("%s", scope);
+	if (!g->scope)
+		return grant_free(g);
+	bs_list_append(&s->grants, &g->link);
+	s->n_grants++;
+	bs_list_for_each(it, &s->grants) {
+		struct grant *old = bs_list_entry(it, struct grant, link);
+
+		if (s->n_grants <= GRANTS_MAX || old == g || old->busy)
+			continue;
+		(void)grant_free(old);
+		s->n_grants--;
+	}
+	return g;
+}
+
+static void wipe(char **text)
+{
+	if (*text)
+		explicit_bzero(*text, strlen(*text));
+	free(*text);
+	*text = NULL;
+}
 
 /* Replaces *to when the text is another one; keeps the old one when memory is out. */
 static bool learn(char **to, char **from)
@@ -221,42 +276,85 @@ static bool learn(char **to, char **from)
 	return true;
 }
 
-bool bs_session_challenge(struct bs_session *s, const char *www_authenticate)
+static void learn_copy(char **to, const char *from)
 {
-	struct bs_challenge c;
+	bs_autofree char *copy = from ? bs_strf("%s", from) : NULL;
+
+	(void)learn(to, &copy);
+}
+
+bool bs_session_challenge(struct bs_session *s, const char *scope, const char *www_authenticate)
+{
+	struct grant *g = find_grant(s, scope);
 	enum scheme scheme = SCHEME_UNKNOWN;
+	struct bs_challenge c;
 	bool changed = false;
 
 	if (bs_header_challenge(www_authenticate, &c) < 0)
 		return false;
-	if (c.bearer && c.realm) {
+	if (c.bearer && c.realm)
 		scheme = SCHEME_BEARER;
-		changed |= learn(&s->realm, &c.realm);
-		changed |= learn(&s->service, &c.service);
-	} else if (c.basic) {
+	else if (c.basic)
 		scheme = SCHEME_BASIC;
+	if (!g && scheme != SCHEME_UNKNOWN)
+		g = new_grant(s, scope);
+	if (g && scheme == SCHEME_BEARER) {
+		changed |= learn(&g->realm, &c.realm);
+		changed |= learn(&g->service, &c.service);
 	}
 	bs_challenge_done(&c);
-	if (scheme == SCHEME_UNKNOWN)
+	if (!g || scheme == SCHEME_UNKNOWN)
 		return false;
-	changed |= s->scheme != scheme;
-	s->scheme = scheme;
-	if (changed) { /* what was got for the old challenge is worth nothing */
-		bs_list_for_each(it, &s->grants)
-			bs_list_entry(it, struct grant, link)->until_ns = 0;
-	}
+	changed |= g->scheme != scheme;
+	g->scheme = scheme;
+	g->guessed = false;
+	if (changed) /* what was got for the old challenge is worth nothing */
+		g->until_ns = 0;
+	if (!g->busy && (changed || bs_clock_ns() >= g->failed_until_ns))
+		g->code = 0;
 	return true;
 }
 
-/* --- the end of a refresh -------------------------------------------------------------------- */
-
-static void wipe(char **text)
+/* Forgets a challenge that led to nothing: the next request asks what is wanted. */
+static void forget(struct grant *g)
 {
-	if (*text)
-		explicit_bzero(*text, strlen(*text));
-	free(*text);
-	*text = NULL;
+	g->scheme = SCHEME_UNKNOWN;
+	g->guessed = false;
+	g->until_ns = 0;
+	g->code = 0;
+	wipe(&g->value);
 }
+
+void bs_session_refused(struct bs_session *s, const char *scope, uint64_t serial)
+{
+	struct grant *g = find_grant(s, scope);
+
+	if (g && !g->busy && g->serial == serial)
+		forget(g);
+}
+
+static bool only_reads(const char *scope)
+{
+	const char *end = strrchr(scope, ':');
+
+	return end && bs_streq(end, ":pull") && !strchr(scope, ' ');
+}
+
+/* As another repository of the host is read, so perhaps this one. */
+static struct grant *guess(struct bs_session *s, const char *scope)
+{
+	struct grant *g = s->realm && only_reads(scope) ? new_grant(s, scope) : NULL;
+
+	if (!g)
+		return NULL;
+	learn_copy(&g->realm, s->realm);
+	learn_copy(&g->service, s->service);
+	g->scheme = g->realm ? SCHEME_BEARER : SCHEME_UNKNOWN;
+	g->guessed = true;
+	return g;
+}
+
+/* --- the end of a refresh -------------------------------------------------------------------- */
 
 static void tell(struct grant *g, struct bs_auth_wait *w)
 {
@@ -311,6 +409,11 @@ static void end_refresh(struct grant *g)
 
 static void refresh_failed(struct grant *g, int code, uint64_t hold_ns, const char *text)
 {
+	if (g->guessed) { /* the registry did not ask for it: without */
+		forget(g);
+		end_refresh(g);
+		return;
+	}
 	g->code = code;
 	g->failed_until_ns = bs_clock_ns() + BS_MAX(hold_ns, FAILURE_HOLD_NS);
 	(void)snprintf(g->text, sizeof(g->text), "%s", text);
@@ -332,6 +435,11 @@ static void refresh_worked(struct grant *g, char *value, bool secret, uint64_t l
 	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
 	margin += (uint64_t)((unsigned __int128)(margin / 2) * random >> 32);
 	g->until_ns = bs_clock_ns() + life - margin;
+	g->guessed = false;
+	if (g->scheme == SCHEME_BEARER && only_reads(g->scope)) {
+		learn_copy(&g->session->realm, g->realm);
+		learn_copy(&g->session->service, g->service);
+	}
 	end_refresh(g);
 }
 
@@ -482,9 +590,9 @@ static int make_get(struct grant *g)
 	bs_autofree char *basic = NULL;
 	int r;
 
-	(void)bs_buf_adds(&url, g->session->realm);
-	if (g->session->service)
-		(void)bs_url_add_query(&url, "service", g->session->service);
+	(void)bs_buf_adds(&url, g->realm);
+	if (g->service)
+		(void)bs_url_add_query(&url, "service", g->service);
 	r = add_scopes(&url, g->scope);
 	if (r < 0 || url.error)
 		return r < 0 ? r : url.error;
@@ -518,13 +626,13 @@ static int make_post(struct grant *g)
 		add_field(&form, "grant_type", "refresh_token");
 		add_field(&form, "refresh_token", g->password);
 	}
-	if (g->session->service)
-		add_field(&form, "service", g->session->service);
+	if (g->service)
+		add_field(&form, "service", g->service);
 	add_field(&form, "scope", g->scope);
 	add_field(&form, "client_id", PACKAGE);
 	g->http.body_len = form.len;
 	g->form = bs_buf_take(&form);
-	g->url = bs_strf("%s", g->session->realm);
+	g->url = bs_strf("%s", g->realm);
 	if (!g->form || !g->url)
 		return -ENOMEM;
 	g->http.method = "POST";
@@ -546,14 +654,14 @@ static void request_token(struct grant *g, bool post)
 	bs_strv_done(&g->http.headers);
 	bs_http_done(&g->http);
 	/* https's word must not send credentials out in the clear */
-	r = s->realm ? bs_url_resolve(s->base, s->realm, &checked) : -EINVAL;
+	r = g->realm ? bs_url_resolve(s->base, g->realm, &checked) : -EINVAL;
 	if (r < 0) {
 		refresh_failed(g, -EACCES, 0,
 			       r == -EPERM ? "token: an https registry names an http token server"
 					   : "token: the registry names no usable token server");
 		return;
 	}
-	(void)learn(&s->realm, &checked);
+	(void)learn(&g->realm, &checked);
 	g->posted = post;
 	g->reply = BS_BUF_INIT(BS_TOKEN_REPLY_MAX);
 	g->http = (struct bs_http){ .loop = s->loop,
@@ -586,7 +694,7 @@ static void asked(struct bs_task *t)
 		refresh_failed(g, -EACCES, 0, text);
 	} else if (bs_loop_stopping(g->session->loop)) {
 		refresh_failed(g, -ECANCELED, 0, "given up");
-	} else if (g->session->scheme == SCHEME_BASIC) {
+	} else if (g->scheme == SCHEME_BASIC) {
 		use_basic(g);
 	} else {
 		request_token(g, g->password && !g->user[0]);
@@ -613,52 +721,19 @@ static void ask(struct bs_task *t)
 	bs_loop_post(s->loop, &g->task);
 }
 
-/* --- grants ---------------------------------------------------------------------------------- */
-
-static struct grant *find_grant(struct bs_session *s, const char *scope)
-{
-	struct grant *g;
-
-	bs_list_for_each(it, &s->grants) {
-		g = bs_list_entry(it, struct grant, link);
-		if (bs_streq(g->scope, scope))
-			return g;
-	}
-	g = calloc(1, sizeof(*g));
-	if (!g)
-		return NULL;
-	bs_list_init(&g->link);
-	bs_list_init(&g->waiters);
-	g->session = s;
-	g->scope = bs_strf("%s", scope);
-	if (!g->scope)
-		return grant_free(g);
-	bs_list_append(&s->grants, &g->link);
-	s->n_grants++;
-	bs_list_for_each(it, &s->grants) {
-		struct grant *old = bs_list_entry(it, struct grant, link);
-
-		if (s->n_grants <= GRANTS_MAX || old == g || old->busy)
-			continue;
-		(void)grant_free(old);
-		s->n_grants--;
-	}
-	return g;
-}
+/* --- getting one ----------------------------------------------------------------------------- */
 
 void bs_session_authorize(struct bs_session *s, const char *scope, uint64_t refused,
 			  struct bs_auth_wait *w)
 {
-	struct grant none = { 0 }, *g;
+	struct grant none = { 0 }, *g = find_grant(s, scope);
 	const uint64_t now = bs_clock_ns();
 
-	if (s->scheme == SCHEME_UNKNOWN) { /* it may want nothing: ask first */
-		tell(&none, w);
-		return;
-	}
-	g = find_grant(s, s->scheme == SCHEME_BASIC ? "" : scope);
-	if (!g) {
-		none.code = -ENOMEM;
+	if (!g)
+		g = guess(s, scope);
+	if (g && !g->busy && g->code < 0 && now >= g->failed_until_ns)
+		forget(g);
+	if (!g || (g->scheme == SCHEME_UNKNOWN && !g->busy)) { /* it may want nothing: ask first */
 		tell(&none, w);
 		return;
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
 /*
- * How one registry wants to be spoken to: its challenge, and an authorization per
- * scope. All repositories of a host with the same options share one session, so that a
- * token is fetched once whoever waits for it.
+ * How one registry wants to be spoken to: per scope (a repository and what is done with it)
+ * its challenge and an authorization. All repositories of a host with the same options share
+ * one session, so that a token is fetched once whoever waits for it.
  *
  * Credentials are asked for at each token request and kept no longer; those of Basic are
- * asked for again after five minutes or when the registry refuses them.
+ * asked for again after five minutes, for another scope, or when the registry refuses them.
  */
 #ifndef BS_NET_SESSION_H
 #define BS_NET_SESSION_H
@@ -54,8 +54,11 @@ struct bs_auth_wait {
 void bs_session_authorize(struct bs_session *s, const char *scope, uint64_t refused,
 			  struct bs_auth_wait *w);
 
-/* Learns from a WWW-Authenticate. true: there is a scheme that we know. */
-bool bs_session_challenge(struct bs_session *s, const char *www_authenticate);
+/* Learns what scope wants from a WWW-Authenticate. true: there is a scheme that we know. */
+bool bs_session_challenge(struct bs_session *s, const char *scope, const char *www_authenticate);
+
+/* The registry refused serial for good: the next request of scope asks what is wanted. */
+void bs_session_refused(struct bs_session *s, const char *scope, uint64_t serial);
 
 /* --- parser of a token server's reply, for its fuzz target too -------------------------------- */
 

@@ -43,6 +43,20 @@ uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uin
 	return BS_MAX((uint64_t)((unsigned __int128)y->whole * percent / 100), BS_YIELD_RATE_MIN);
 }
 
+void bs_yield_refill(struct bs_yield_budget *b, uint64_t now_ns, uint64_t rate)
+{
+	const unsigned __int128 add = (unsigned __int128)(now_ns - b->filled_ns) * rate /
+				      BS_NS_PER_S;
+
+	if (rate && add == 0) /* fractions add up */
+		return;
+	if (rate == 0 || add >= (unsigned __int128)(b->bytes < 0 ? -b->bytes : 0))
+		b->bytes = 0;
+	else
+		b->bytes += (int64_t)add;
+	b->filled_ns = now_ns;
+}
+
 void bs_yield_demand_ended(struct bs_yield_pause *y, uint64_t now_ns)
 {
 	y->demand_ns = now_ns;
@@ -71,4 +85,31 @@ uint64_t bs_yield_wait(struct bs_yield_pause *y, uint64_t now_ns, unsigned int b
 void bs_yield_started(struct bs_yield_pause *y)
 {
 	y->paused_ns = 0;
+}
+
+static bool is_demand(const struct bs_yield_demand *d, uint64_t now_ns)
+{
+	return d->running > 0 || (d->ended_ns && now_ns < d->ended_ns + BS_YIELD_QUIET_NS);
+}
+
+void bs_yield_demand_began(struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
+{
+	if (!is_demand(d, now_ns)) {
+		d->whose = whose;
+		d->mixed = false;
+	} else if (d->whose != whose) {
+		d->mixed = true;
+	}
+	d->running++;
+}
+
+void bs_yield_demand_over(struct bs_yield_demand *d, uint64_t now_ns)
+{
+	d->running--;
+	d->ended_ns = now_ns;
+}
+
+bool bs_yield_makes_room(const struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
+{
+	return is_demand(d, now_ns) && (d->mixed || !whose || whose != d->whose);
 }

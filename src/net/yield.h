@@ -8,6 +8,11 @@
  * runs without limit and what comes, of all lanes, is the whole until the next time. A share of
  * what comes otherwise would be one of itself, and less each time.
  *
+ * While somebody waits for a fetch of his, and for a moment after, what else comes of the host
+ * must not fill the queues on the way, for he would stand in them: BS_YIELD_FLOWS transfers of
+ * the background, and of the hot lane that are not for his own image, keep a link busy and
+ * its queue short; more are not started.
+ *
  * Pure arithmetic; the caller's thread.
  */
 #ifndef BS_NET_YIELD_H
@@ -21,8 +26,9 @@
 #define BS_YIELD_RATE_MIN (UINT64_C(64) << 10) /* bytes per second */
 #define BS_YIELD_QUIET_NS UINT64_C(250000000)  /* after a demand fetch */
 #define BS_YIELD_PAUSE_NS UINT64_C(5000000000) /* one pause; then one range may go */
+#define BS_YIELD_FLOWS 2u
 
-/* Both: zeros, nothing was seen yet. */
+/* All: zeros, nothing was seen yet. */
 struct bs_yield_share {
 	uint64_t whole; /* bytes per second that were measured; 0: not yet */
 	uint64_t measured_ns, since_ns, bytes;
@@ -31,11 +37,24 @@ struct bs_yield_pause {
 	uint64_t demand_ns; /* of the last demand fetch that ended; 0: none */
 	uint64_t paused_ns; /* since then the background lane waits; 0: it does not */
 };
+struct bs_yield_budget { /* of bytes that may be taken at a rate */
+	int64_t bytes;	 /* negative: overdrawn */
+	uint64_t filled_ns;
+};
+struct bs_yield_demand { /* at a host */
+	unsigned int running;
+	uint64_t ended_ns; /* when the last one did; 0: none */
+	const void *whose; /* of all since it began, unless they are mixed */
+	bool mixed;
+};
 
 /* bytes came, of any lane. runs: the background lane has a transfer under way. */
 void bs_yield_brought(struct bs_yield_share *y, uint64_t now_ns, uint64_t bytes, bool runs);
 /* Bytes per second that are percent of the whole; 0: no limit now. */
 uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uint64_t now_ns);
+
+/* Time has passed; one without use saves up nothing. rate: bytes per second, 0: no limit. */
+void bs_yield_refill(struct bs_yield_budget *b, uint64_t now_ns, uint64_t rate);
 
 /* A demand fetch has ended. */
 void bs_yield_demand_ended(struct bs_yield_pause *y, uint64_t now_ns);
@@ -45,5 +64,11 @@ void bs_yield_demand_ended(struct bs_yield_pause *y, uint64_t now_ns);
  */
 uint64_t bs_yield_wait(struct bs_yield_pause *y, uint64_t now_ns, unsigned int before);
 void bs_yield_started(struct bs_yield_pause *y); /* one was */
+
+/* A demand fetch began, and ended. whose: tells images apart; compared only. */
+void bs_yield_demand_began(struct bs_yield_demand *d, uint64_t now_ns, const void *whose);
+void bs_yield_demand_over(struct bs_yield_demand *d, uint64_t now_ns);
+/* Whether a transfer makes room. whose NULL: for anybody; else its own image's demand is none. */
+bool bs_yield_makes_room(const struct bs_yield_demand *d, uint64_t now_ns, const void *whose);
 
 #endif

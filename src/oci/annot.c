@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "oci/ref.h"
 #include "oci/workload.h"
 
 enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, BACKGROUND, OUTPUT, TYPE_MAX };
@@ -51,49 +52,48 @@ bool bs_annot_row(unsigned int i, struct bs_annot_row *ret)
 	return true;
 }
 
+/* What a value must be, as an error ends; NULL: it is right. */
+static const char *wrong(enum type type, const char *text)
+{
+	switch (type) {
+	case FALLBACK:
+		return bs_streq(text, "unpack") || bs_streq(text, "fail") ? NULL : "unpack or fail";
+	case REFERENCE:
+		return bs_ref_is_full(text) ? NULL
+					    : "docker://HOST/NAME (HOST has a '.' or a ':PORT') or "
+					      "oci:DIR, with :TAG or @DIGEST behind";
+	case YES_NO:
+		return bs_streq(text, "yes") || bs_streq(text, "no") ? NULL : "yes or no";
+	case BACKGROUND:
+		return bs_streq(text, "complete") || bs_streq(text, "hot-only")
+			       ? NULL
+			       : "complete or hot-only";
+	case WORKLOAD: /* bs_workload_check tells more */
+	case OUTPUT:
+	case TYPE_MAX:
+	default:
+		return NULL;
+	}
+}
+
 static int take(size_t row, const struct bs_json *value, struct bs_annot *ret, struct bs_error *err)
 {
-	const char *text = bs_json_str(value);
+	const char *text = bs_json_str(value), *must;
+	int r;
 
 	if (!text)
 		return bs_fail(err, -EINVAL, "annotation '%s' is no string", table[row].key);
-	switch (table[row].type) {
-	case OUTPUT: /* of an earlier start from the same bundle, or of the image */
+	if (table[row].type == OUTPUT) /* of an earlier start from the same bundle, or the image */
 		return 0;
-	case FALLBACK:
-		if (!bs_streq(text, "unpack") && !bs_streq(text, "fail"))
-			return bs_fail(err, -EINVAL,
-				       "annotation '%s' is '%.64s', but must be unpack or fail",
-				       table[row].key, text);
-		break;
-	case REFERENCE:
-		if (!text[0])
-			return bs_fail(err, -EINVAL, "annotation '%s' is empty", table[row].key);
-		break;
-	case WORKLOAD:
-		if (!bs_workload_ok(text))
-			return bs_fail(
-				err, -EINVAL,
-				"annotation '%s' is '%.64s', but must be 1 to %u of letters, "
-				"digits and . _ : / @ + -",
-				table[row].key, text, BS_WORKLOAD_MAX);
-		break;
-	case YES_NO:
-		if (!bs_streq(text, "yes") && !bs_streq(text, "no"))
-			return bs_fail(err, -EINVAL,
-				       "annotation '%s' is '%.64s', but must be yes or no",
-				       table[row].key, text);
-		break;
-	case BACKGROUND:
-		if (!bs_streq(text, "complete") && !bs_streq(text, "hot-only"))
-			return bs_fail(err, -EINVAL,
-				       "annotation '%s' is '%.64s', but must be complete or "
-				       "hot-only",
-				       table[row].key, text);
-		break;
-	case TYPE_MAX:
-		break;
-	}
+	if (!text[0])
+		return bs_fail(err, -EINVAL, "annotation '%s' is empty", table[row].key);
+	must = wrong(table[row].type, text);
+	if (must)
+		return bs_fail(err, -EINVAL, "annotation '%s' is '%.60s%s', but must be %s",
+			       table[row].key, text, strlen(text) > 60 ? "…" : "", must);
+	r = table[row].type == WORKLOAD ? bs_workload_check(text, err) : 0;
+	if (r < 0)
+		return bs_error_context(err, "annotation '%s'", table[row].key), r;
 	*(const char **)(void *)((char *)ret + table[row].at) = text;
 	return 0;
 }

@@ -302,6 +302,18 @@ int bs_ref_parse(const char *text, struct bs_ref *ret, struct bs_error *err)
 	return r;
 }
 
+bool bs_ref_is_full(const char *text)
+{
+	const char *rest, *slash;
+
+	if ((rest = bs_str_after(text, "oci:")) || (rest = bs_str_after(text, "rootfs:")))
+		return *rest != '\0';
+	rest = bs_str_after(text, "docker://");
+	rest = rest ? rest : text;
+	slash = strchr(rest, '/');
+	return slash && slash > rest && is_host(rest, (size_t)(slash - rest));
+}
+
 void bs_ref_done(struct bs_ref *r)
 {
 	free(r->host);

@@ -33,6 +33,12 @@ struct bs_ref {
 int bs_ref_parse(const char *text, struct bs_ref *ret, struct bs_error *err);
 void bs_ref_done(struct bs_ref *r);
 
+/*
+ * Whether text says itself where the image is: oci: or rootfs: with a directory, or HOST/NAME,
+ * also with docker:// before. Docker's short forms do not; bs_ref_parse takes docker.io then.
+ */
+bool bs_ref_is_full(const char *text);
+
 bool bs_ref_tag_ok(const char *s);
 
 /* The reference to ask a repository for: "sha256:…", the tag, or "latest"; malloc'ed. */

@@ -5,21 +5,53 @@
 #include "oci/workload.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/error.h"
 #include "base/json.h"
 
 #define PROGRAM_MAX 40u
 
+/* No more of a name in an error than says which it is; the rest is "…". */
+#define SHOWN_MAX 60
+
+int bs_workload_check(const char *name, struct bs_error *err)
+{
+	const size_t n = strlen(name);
+	const char *more = n > SHOWN_MAX ? "…" : "";
+	struct bs_digest d;
+
+	if (n == 0)
+		return bs_fail(err, -EINVAL, "a workload's name has at least one character");
+	if (strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+			 "._:/@+-") != n)
+		return bs_fail(err, -EINVAL,
+			       "'%.*s%s' is no workload's name: it may have letters, digits and "
+			       ". _ : / @ + -",
+			       SHOWN_MAX, name, more);
+	if (n > BS_WORKLOAD_MAX)
+		return bs_fail(err, -EINVAL,
+			       "'%.*s%s' is no workload's name: it has %zu characters, %u are the "
+			       "most",
+			       SHOWN_MAX, name, more, n, BS_WORKLOAD_MAX);
+	if (name[0] == '-')
+		return bs_fail(err, -EINVAL,
+			       "'%.*s%s' is no workload's name: it begins with '-', as options do",
+			       SHOWN_MAX, name, more);
+	if (bs_digest_parse(name, n, &d) == 0)
+		return bs_fail(err, -EINVAL,
+			       "'%s' is no workload's name: it is a digest, which stands for a "
+			       "hot pack's manifest",
+			       name);
+	return 0;
+}
+
 bool bs_workload_ok(const char *name)
 {
-	size_t n = strlen(name);
-
-	return n >= 1 && n <= BS_WORKLOAD_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-			    "._:/@+-") == n;
+	return bs_workload_check(name, NULL) == 0;
 }
 
 static void hash_argument(struct bs_sha256 *h, const char *s)
@@ -42,7 +74,8 @@ static void program_name(const char *path, char buf[PROGRAM_MAX + 1])
 		buf[n++] = *s;
 	buf[n] = '\0';
 	for (size_t i = 0; i < n; i++) {
-		if (!isalnum((unsigned char)buf[i]) && !strchr("._+-", buf[i]))
+		/* a login shell's name begins with '-' */
+		if (!isalnum((unsigned char)buf[i]) && !strchr(i == 0 ? "._+" : "._+-", buf[i]))
 			buf[i] = '_';
 	}
 }

@@ -7,12 +7,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct bs_error;
 struct bs_json;
 
 #define BS_WORKLOAD_MAX 128u /* bytes */
 
-/* 1 … BS_WORKLOAD_MAX bytes: letters, digits and any of . _ : / @ + - */
+/*
+ * 1 … BS_WORKLOAD_MAX bytes: letters, digits and any of . _ : / @ + -, but no '-' at the
+ * beginning, where it would be an option, and no digest, which would be a pack's.
+ */
 bool bs_workload_ok(const char *name);
+
+/* The same with an error that says what is wrong with the name: -EINVAL. */
+int bs_workload_check(const char *name, struct bs_error *err);
 
 /*
  * The name made of a command (process.args, may be NULL): that of its program and 16

@@ -75,7 +75,7 @@ static struct {
 	uint64_t used;
 } memory = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0 };
 
-static void memory_take(uint64_t n)
+void bs_entry_memory_take(uint64_t n)
 {
 	(void)pthread_mutex_lock(&memory.lock);
 	while (memory.used > 0 && memory.used + n > BS_TREE_BYTES_MAX)
@@ -84,7 +84,7 @@ static void memory_take(uint64_t n)
 	(void)pthread_mutex_unlock(&memory.lock);
 }
 
-static void memory_give(uint64_t n)
+void bs_entry_memory_give(uint64_t n)
 {
 	(void)pthread_mutex_lock(&memory.lock);
 	memory.used -= n;
@@ -119,9 +119,9 @@ int bs_entry_fetch_tree(int dirfd, const struct bs_artifact *a, uint64_t blob_bl
 	if (r < 0)
 		return bs_error_context(err, "tree");
 	size = bs_tree_bytes(bytes, a->tree.size);
-	memory_take(size);
+	bs_entry_memory_take(size);
 	r = write_tree(a, bytes, blob_blocks, start, dirfd, tl, err);
-	memory_give(size);
+	bs_entry_memory_give(size);
 	return r;
 }
 

@@ -26,4 +26,11 @@ int bs_entry_fetch_table(int images, const struct bs_digest *digest, struct bs_r
 int bs_entry_fetch_tree(int dirfd, const struct bs_artifact *a, uint64_t blob_blocks,
 			struct bs_repo *repo, struct bs_timeline *tl, struct bs_error *err);
 
+/*
+ * Whoever reads a tree takes what it needs (bs_tree_bytes) before and gives it back after: all
+ * that this process reads at once are no larger than the largest. Take waits.
+ */
+void bs_entry_memory_take(uint64_t n);
+void bs_entry_memory_give(uint64_t n);
+
 #endif

@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "image/tree.h"
+#include "rootfs/entry.h"
 
 #define CHUNK 16u
 #define OPEN_RUNS 8u		 /* that a later extent may continue */
@@ -183,20 +184,31 @@ int bs_hotfiles_new(const struct bs_tree *t, struct bs_hotfiles **ret)
 	return 0;
 }
 
-int bs_hotfiles_read(int tree_fd, struct bs_hotfiles **ret, struct bs_error *err)
+static int read_tree(const char *bytes, size_t len, struct bs_hotfiles **ret, struct bs_error *err)
 {
 	bs_auto(tree) struct bs_tree *t = NULL;
+	int r = bs_tree_read(bytes, len, &t, err);
+
+	if (r < 0)
+		return r;
+	r = bs_hotfiles_new(t, ret);
+	return r < 0 ? bs_fail(err, r, "out of memory") : 0;
+}
+
+int bs_hotfiles_read(int tree_fd, struct bs_hotfiles **ret, struct bs_error *err)
+{
 	bs_autofree char *bytes = NULL;
+	uint64_t size;
 	size_t len;
 	int r = bs_read_file(tree_fd, TREE_DATA_MAX, &bytes, &len);
 
 	if (r < 0)
 		return bs_fail_errno(err, r, "read the tree");
-	r = bs_tree_read(bytes, len, &t, err);
-	if (r < 0)
-		return r;
-	r = bs_hotfiles_new(t, ret);
-	return r < 0 ? bs_fail(err, r, "out of memory") : 0;
+	size = bs_tree_bytes(bytes, len);
+	bs_entry_memory_take(size);
+	r = read_tree(bytes, len, ret, err);
+	bs_entry_memory_give(size);
+	return r;
 }
 
 /* --- asking --------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 
 #include "rootfs/hotkept.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,8 +50,7 @@ int bs_hot_read_file(const struct bs_cached *image, const char *id, const char *
 {
 	bs_autofree char *name = bs_hot_file(id, what);
 
-	return name ? bs_read_file_at(bs_cached_dirfd(image), name, O_NOFOLLOW, max, ret, ret_len)
-		    : -ENOMEM;
+	return name ? bs_read_regular_at(bs_cached_dirfd(image), name, max, ret, ret_len) : -ENOMEM;
 }
 
 int bs_hot_write_file(const struct bs_cached *image, const char *id, const char *what,
@@ -91,13 +91,35 @@ int bs_hot_find_kept(const struct bs_cached *image, const char *workload, struct
 	return r;
 }
 
+/* Whether another head may be kept in the image's entry. */
+static bool has_room(const struct bs_cached *image, uint64_t bytes)
+{
+	DIR *d = bs_opendir_at(bs_cached_dirfd(image), ".");
+	unsigned int n = 0;
+	struct dirent *de;
+	struct stat st;
+
+	if (!d)
+		return false;
+	while ((de = readdir(d))) {
+		if (!bs_str_after(de->d_name, "hot-") || !bs_str_ends(de->d_name, ".head") ||
+		    fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		bytes += (uint64_t)st.st_size;
+		n++;
+	}
+	(void)closedir(d);
+	return n < HOT_HEADS_MAX && bytes <= HOT_HEADS_BYTES_MAX;
+}
+
 void bs_hot_keep(const struct bs_cached *image, const char *id, const struct bs_hot *hot,
 		 const char *head)
 {
 	bs_autofree char *text = NULL;
 	size_t len;
 
-	if (bs_hot_has_file(image, id, "json") || bs_hot_write(hot, &text, &len, NULL) < 0 ||
+	if (bs_hot_has_file(image, id, "json") || !has_room(image, hot->head_len) ||
+	    bs_hot_write(hot, &text, &len, NULL) < 0 ||
 	    bs_hot_write_file(image, id, "head", head, hot->head_len) < 0)
 		return;
 	/* last: it says that there is a head */
@@ -129,7 +151,7 @@ char *bs_hot_made_head(const struct bs_cached *image, const char *id, const stru
 
 	if (!name || !head)
 		return NULL;
-	fd = openat(bs_cached_dirfd(image), name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = bs_open_regular_at(bs_cached_dirfd(image), name);
 	if (fd < 0 || bs_pread_full(fd, head, hot->head_len, 0) != (ssize_t)hot->head_len)
 		return NULL;
 	return bs_take(&head);

@@ -16,6 +16,10 @@ struct bs_hot;
 
 #define HOT_ID_LEN 40u
 
+/* Heads that are kept in an image's entry; those beyond are fetched for each start. */
+#define HOT_HEADS_MAX 64u
+#define HOT_HEADS_BYTES_MAX (UINT64_C(64) << 20)
+
 /* The id of an image's workload in the names of files; returns id. */
 const char *bs_hot_id(const struct bs_digest *image, const char *workload, char id[HOT_ID_LEN + 1]);
 

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "cache/stream.h"
 #include "rootfs/hotkept.h"
+#include "rootfs/hotlook.h"
 #include "rootfs/hotstart.h"
 #include "rootfs/hotwatch.h"
 
@@ -24,7 +25,8 @@ struct recorded {
 	unsigned int users;		/* threads that note something in it */
 	char id[HOT_ID_LEN + 1];
 	char workload[BS_WORKLOAD_MAX + 1];
-	bool built; /* its pack, or it was given up */
+	bool built;	/* its pack, or it was given up */
+	char pack[512]; /* what became of it, for status; "" not yet */
 };
 
 /* A pack that is, or was, streamed. */
@@ -52,6 +54,7 @@ struct bs_hotstart {
 	struct bs_list recorded, streamed;
 	_Atomic unsigned int n_recorded;
 	struct bs_hotwatch *watch;
+	struct bs_hotlook looks; /* for packs: of a workload, and at a host */
 	pthread_t builder;
 };
 

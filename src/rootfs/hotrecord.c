@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +151,7 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	} else if (begin && !old->recording) {
 		old->recording = bs_take(&r->recording);
 		old->built = false;
+		old->pack[0] = '\0';
 	}
 	(void)pthread_cond_signal(&hs->changed);
 	(void)pthread_mutex_unlock(&hs->lock);
@@ -389,14 +391,31 @@ static int publish_at(const struct recorded *r, struct bs_repo *repo, struct bs_
 	return bs_hot_publish(repo, &b->hot, b->profile, b->profile_len, b->pack_fd, bad, err);
 }
 
+/* What status says of the pack. */
+__attribute__((format(printf, 3, 4))) static void
+note_pack(struct bs_hotstart *hs, struct recorded *r, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)pthread_mutex_lock(&hs->lock);
+	(void)vsnprintf(r->pack, sizeof(r->pack), fmt, ap);
+	/* cut off in the midst of a letter it would be no JSON */
+	for (size_t n = strlen(r->pack); n > 0 && !bs_utf8_valid(r->pack, n); n--)
+		r->pack[n - 1] = '\0';
+	(void)pthread_mutex_unlock(&hs->lock);
+	va_end(ap);
+}
+
 /* At the first source that has the image and takes it. */
-static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_hotbuild *b,
+static void publish(struct bs_hotstart *hs, struct recorded *r, struct bs_hotbuild *b,
 		    const struct bs_hotagain *old)
 {
 	struct bs_error err = BS_ERROR_INIT, first = BS_ERROR_INIT;
 	/* where the container that was recorded said that the image is */
 	bs_autofree char *name = bs_hot_file(r->id, "sources");
 	bs_autostrv sources = { 0 };
+	char remedy[BS_SOURCES_REMEDY_LEN];
 
 	if (name)
 		(void)bs_sources_read(bs_cached_dirfd(r->pub.image), name, &sources);
@@ -412,33 +431,43 @@ static void publish(struct bs_hotstart *hs, const struct recorded *r, struct bs_
 					 r->workload, b->hot.pack.size >> 10,
 					 rc == 0 ? "published" : "another node was first",
 					 sources.v[i]);
+			note_pack(hs, r, rc == 0 ? "published: %s" : "published by another: %s",
+				  sources.v[i]);
 			return;
 		}
 		if (i == 0)
 			first = err;
 	}
-	bs_hotstart_tell(
-		hs, BS_LOG_WARNING,
-		"hot pack of workload '%s' stays on this node: %s (give the node's credentials "
-		"the right to push, or set publish = no; 'bootseerctl hot push' does it by hand)",
-		r->workload, sources.n ? bs_error_text(&first) : "no source is known");
+	bs_hotstart_tell(hs, BS_LOG_WARNING,
+			 "hot pack of workload '%s' stays on this node: %s (%s, or set publish = "
+			 "no; 'bootseerctl hot push' does it by hand)",
+			 r->workload, sources.n ? bs_error_text(&first) : "no source is known",
+			 bs_sources_push_remedy(sources.n ? sources.v[0] : "", geteuid(), remedy));
+	note_pack(hs, r, "kept: %s", sources.n ? bs_error_text(&first) : "no source is known");
 }
 
 /*
  * The pack that is there stays: a recording has shown that it is right, or broke off before it
  * could show anything; then the next starts are judged again.
  */
-static void keep_old(struct bs_hotstart *hs, const struct recorded *r,
-		     const struct bs_hotagain *old, enum bs_verdict v)
+static void keep_old(struct bs_hotstart *hs, struct recorded *r, const struct bs_hotagain *old,
+		     enum bs_verdict v)
 {
 	bs_hotwatch_judge(r->pub.image, &old->hot, v);
 	bs_hotstart_tell(hs, BS_LOG_INFO, "workload '%s' was recorded again: %s, it stays",
 			 r->workload,
 			 v == BS_VERDICT_RIGHT ? "its hot pack is right"
 					       : "not for long enough to judge its hot pack");
+	note_pack(hs, r, "none: the one that was there stays");
 }
 
-static void build(struct bs_hotstart *hs, const struct recorded *r)
+static void no_pack(struct bs_hotstart *hs, struct recorded *r, const char *why)
+{
+	bs_hotstart_tell(hs, BS_LOG_WARNING, "no hot pack of workload '%s': %s", r->workload, why);
+	note_pack(hs, r, "none: %s", why);
+}
+
+static void build(struct bs_hotstart *hs, struct recorded *r)
 {
 	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
 	bs_auto_hotagain old = { 0 };
@@ -462,10 +491,11 @@ static void build(struct bs_hotstart *hs, const struct recorded *r)
 	else if (rc == -ECANCELED)
 		keep_old(hs, r, &old, BS_VERDICT_NONE);
 	else if (rc < 0)
-		bs_hotstart_tell(hs, BS_LOG_WARNING, "no hot pack of workload '%s': %s",
-				 r->workload, bs_error_text(&err));
+		no_pack(hs, r, bs_error_text(&err));
 	else if (hs->o.publish)
 		publish(hs, r, &b, again ? &old : NULL);
+	else
+		note_pack(hs, r, "kept: publish = no");
 	bs_hot_remove_file(r->pub.image, r->id, "rec");
 }
 

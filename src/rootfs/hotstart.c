@@ -26,6 +26,8 @@
 #include "rootfs/hotpriv.h"
 #include "rootfs/sources.h"
 
+#define LOOK_NS (2 * BS_NS_PER_S)    /* for its turn to look; who waits for it waits no longer */
+#define LOOKS_MAX 2u		     /* at one host, of the connections that readers need */
 #define STREAMED_MAX 256u	     /* in the list, but for those that run */
 #define UNTOLD_NS (30 * BS_NS_PER_S) /* a warmer that comes at all comes sooner */
 
@@ -123,8 +125,8 @@ static bool is_streaming(struct bs_hotstart *hs, const struct bs_digest *image,
 }
 
 /* -ENOENT: no pack, or one that is known to be bad. */
-static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
-		   const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
+static int ask_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
+		  const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
 {
 	bs_auto(repo) struct bs_repo *repo = NULL;
 	struct bs_error err = BS_ERROR_INIT;
@@ -140,6 +142,27 @@ static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 	else if (r != -ENOENT)
 		bs_hotstart_tell(hs, BS_LOG_WARNING, "hot pack of %s at '%s': %s", rq->workload,
 				 rq->sources[i], bs_error_text(&err));
+	return r;
+}
+
+/* The same, if few enough ask there: who has no answer keeps a connection. */
+static int find_at(struct bs_hotstart *hs, const struct bs_hotstart_request *rq, size_t i,
+		   const struct bs_cached *image, const char *id, struct bs_hotstart_plan *p)
+{
+	struct bs_hotlook_turn turn;
+	char host[BS_HOTLOOK_HOST_LEN];
+	int r;
+
+	if (!bs_hotlook_begin(&hs->looks, &turn, bs_hotlook_host(rq->sources[i], host), LOOKS_MAX,
+			      rq->since_ns + LOOK_NS)) {
+		bs_hotstart_tell(hs, BS_LOG_WARNING,
+				 "hot pack of %s at '%s': not looked for: %u others are, and have "
+				 "no answer",
+				 rq->workload, rq->sources[i], LOOKS_MAX);
+		return -ETIMEDOUT;
+	}
+	r = ask_at(hs, rq, i, image, id, p);
+	bs_hotlook_end(&hs->looks, &turn);
 	return r;
 }
 
@@ -220,7 +243,14 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		      struct bs_hotstart_plan *ret)
 {
+	struct bs_hotlook_turn turn;
+	char id[HOT_ID_LEN + 1];
+
 	*ret = (struct bs_hotstart_plan){ 0 };
+	/* one start of the workload looks; the others find what came of that, or go without */
+	if (!bs_hotlook_begin(&hs->looks, &turn, bs_hot_id(rq->image, rq->workload, id), 1,
+			      rq->since_ns + LOOK_NS))
+		return;
 	look(hs, rq, bs_images_cached(hs->o.images, rq->image), ret);
 	if (ret->stream) {
 		struct bs_hot hot = ret->hot;
@@ -230,6 +260,7 @@ void bs_hotstart_find(struct bs_hotstart *hs, const struct bs_hotstart_request *
 		ret->streamed = reserve(hs, &hot);
 		ret->stream = ret->streamed != NULL;
 	}
+	bs_hotlook_end(&hs->looks, &turn);
 }
 
 void bs_hotstart_shares(struct bs_hotstart *hs, const struct bs_hotstart_request *rq)
@@ -301,6 +332,33 @@ static void forget_streamed(const struct streamed *s, bool is_bad)
 	forget_bad(of, bs_hot_id(&of->digest, s->hot.workload, id), &s->hot, is_bad);
 }
 
+static void tell_end(struct bs_hotstart *hs, const struct streamed *s,
+		     const struct bs_stream_result *result)
+{
+	char image[BS_DIGEST_TEXT_LEN], hot[BS_DIGEST_TEXT_LEN];
+	const char *how;
+
+	if (result->error == -EBADMSG)
+		how = "it has wrong bytes at every source that has it: it is not used any more, "
+		      "and the next start here is recorded to make another";
+	else if (result->error == -ENOENT)
+		how = "no source has its bytes any more: the next start here is recorded to make "
+		      "another";
+	else if (result->error)
+		how = "it did not come whole: the next start asks for it again";
+	else if (result->wrong)
+		how = "wrong bytes of it came, and right ones from elsewhere";
+	else
+		return;
+	bs_hotstart_tell(hs, BS_LOG_WARNING,
+			 "hot pack %s of workload '%s' of image %s: %s%s%s%s (%s)",
+			 bs_digest_text(&s->hot.digest, hot), s->hot.workload,
+			 bs_digest_text(&s->image->digest, image), how,
+			 result->wrong ? "; the last to give wrong bytes was '" : "",
+			 result->wrong_source, result->wrong ? "'" : "",
+			 result->error ? strerror(-result->error) : "look at that store");
+}
+
 static void op_done(void *cookie, const struct bs_stream_result *result)
 {
 	struct streamed *s = cookie;
@@ -324,14 +382,7 @@ static void op_done(void *cookie, const struct bs_stream_result *result)
 	bs_timeline_done(&s->tl);
 	if (result->error)
 		forget_streamed(s, is_verdict(result->error));
-	if (result->error == -EBADMSG)
-		bs_hotstart_tell(hs, BS_LOG_WARNING,
-				 "the hot pack of workload '%s' has wrong bytes: not used any more",
-				 s->hot.workload);
-	else if (result->error)
-		bs_hotstart_tell(hs, BS_LOG_WARNING,
-				 "the hot pack of workload '%s' did not come whole: %s",
-				 s->hot.workload, strerror(-result->error));
+	tell_end(hs, s, result);
 	/* before the next one can begin, whose begin is told of too */
 	hs->o.streaming(hs->o.cookie, image, s->hot.workload, false);
 	(void)pthread_mutex_lock(&hs->lock);
@@ -466,6 +517,45 @@ static int read_head(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	return r;
 }
 
+static int use_head(const char *head, const struct bs_hotstart_plan *p, struct bs_cached *of,
+		    struct bs_pack **ret, struct bs_error *err)
+{
+	return bs_hot_use_head(&p->hot, head, bs_cached_table(of),
+			       &bs_cached_artifact(of)->table.digest, ret, err);
+}
+
+/*
+ * The head that was read is no good, or not to be had: what each source says of it. Bad is
+ * only what all of them have wrong, or not at all.
+ */
+static int ask_each(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
+		    const struct bs_hotstart_plan *p, struct bs_cached *of, char **head,
+		    struct bs_pack **ret, bool *ret_is_bad, struct bs_error *err)
+{
+	const struct places from = places_of(rq, p);
+	int r = -ENOENT;
+
+	*ret_is_bad = from.n > 0;
+	for (size_t i = 0; i < from.n; i++) {
+		bs_auto(repo) struct bs_repo *repo = NULL;
+		bs_autofree char *own = NULL;
+
+		r = hs->o.open_source(hs->o.cookie, from.v[i], &repo, err);
+		if (r == 0)
+			r = bs_hot_read_head(repo, &p->hot, &own, err);
+		if (r == 0)
+			r = use_head(own, p, of, ret, err);
+		if (r == 0) {
+			free(*head);
+			*head = bs_take(&own);
+			return 0;
+		}
+		(void)bs_error_context(err, "source '%s'", from.v[i]);
+		*ret_is_bad = *ret_is_bad && is_verdict(r);
+	}
+	return r;
+}
+
 /*
  * The head, while the image's parts come on another thread; then both fit together, or the
  * pack is bad.
@@ -478,6 +568,7 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	bs_autofree char *head = NULL;
 	char id[HOT_ID_LEN + 1];
 	struct bs_cached *of;
+	bool is_bad = false;
 	int r = read_head(hs, rq, p, &head, err);
 
 	if (r < 0 && !is_verdict(r))
@@ -491,12 +582,11 @@ static int read_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 	of = p->donor ? p->donor : *ret_image;
 	(void)bs_hot_id(&of->digest, rq->workload, id);
 	if (r == 0)
-		r = bs_pack_read(head, p->hot.head_len, bs_cached_table(of),
-				 &bs_cached_artifact(of)->table.digest, &pack, err);
-	if (r == 0 && pack->len != p->hot.pack.size)
-		r = bs_fail(err, -EBADMSG, "hot pack: it is not as long as its segments");
+		r = use_head(head, p, of, &pack, err);
+	if (is_verdict(r))
+		r = ask_each(hs, rq, p, of, &head, &pack, &is_bad, err);
 	if (r < 0) {
-		forget_bad(of, id, &p->hot, is_verdict(r));
+		forget_bad(of, id, &p->hot, is_bad);
 		return r;
 	}
 	bs_hot_keep(of, id, &p->hot, head);
@@ -649,6 +739,8 @@ static void put_recorded(struct bs_jsonw *w, const struct recorded *r)
 	bs_jsonw_kstr(w, "image", bs_digest_text(&r->pub.image->digest, text));
 	bs_jsonw_kstr(w, "workload", r->workload);
 	bs_jsonw_kstr(w, "state", r->built || !r->recording ? "recorded" : "recording");
+	if (r->pack[0])
+		bs_jsonw_kstr(w, "pack", r->pack);
 	bs_jsonw_end(w);
 }
 
@@ -686,6 +778,7 @@ int bs_hotstart_new(const struct bs_hotstart_options *o, struct bs_hotstart **re
 	(void)pthread_mutex_init(&hs->lock, NULL);
 	(void)pthread_cond_init(&hs->changed, NULL);
 	(void)pthread_cond_init(&hs->landed, NULL);
+	bs_hotlook_init(&hs->looks);
 	bs_list_init(&hs->recorded);
 	bs_list_init(&hs->streamed);
 	r = bs_hotstart_start_builder(hs, err);

@@ -217,7 +217,7 @@ static int read_manifest(int dirfd, const struct bs_digest *digest, struct bs_ar
 	bs_autofree char *bytes = NULL;
 	char type[] = BS_MEDIA_OCI_MANIFEST;
 	struct bs_manifest m = { .media_type = type };
-	int r = bs_read_file_at(dirfd, "manifest", O_NOFOLLOW, BS_MANIFEST_MAX, &bytes, &m.len);
+	int r = bs_read_regular_at(dirfd, "manifest", BS_MANIFEST_MAX, &bytes, &m.len);
 
 	if (r < 0)
 		return bs_fail_errno(err, r, "read cache file 'manifest'");
@@ -235,7 +235,7 @@ static int read_table(int dirfd, const struct bs_descriptor *d, struct bs_table 
 	bs_autofree char *bytes = NULL;
 	struct bs_digest is;
 	size_t len;
-	int r = bs_read_file_at(dirfd, "table", O_NOFOLLOW, BS_ENTRY_TABLE_MAX, &bytes, &len);
+	int r = bs_read_regular_at(dirfd, "table", BS_ENTRY_TABLE_MAX, &bytes, &len);
 
 	if (r < 0)
 		return bs_fail_errno(err, r, "read cache file 'table'");
@@ -531,9 +531,7 @@ struct bs_cached *bs_images_by_node(struct bs_images *im, uint64_t node)
 
 static int open_file(struct bs_cached *i, const char *name)
 {
-	int fd = openat(((struct image *)i)->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-	return fd < 0 ? -errno : fd;
+	return bs_open_regular_at(((struct image *)i)->dirfd, name);
 }
 
 int bs_cached_open_metadata(struct bs_cached *i)

@@ -7,6 +7,7 @@ src_rootfs_librootfs_a_SOURCES = \
 	%D%/hotdonor.c %D%/hotdonor.h \
 	%D%/hotfiles.c %D%/hotfiles.h \
 	%D%/hotkept.c %D%/hotkept.h \
+	%D%/hotlook.c %D%/hotlook.h \
 	%D%/hotpriv.h \
 	%D%/hotrecord.c \
 	%D%/hotstart.c %D%/hotstart.h \

@@ -75,8 +75,7 @@ static void look_at(struct search *s, const char *name)
 	bs_autofree char *bytes = NULL;
 	size_t len;
 
-	if (dir < 0 ||
-	    bs_read_file_at(dir, "table", O_NOFOLLOW, TABLE_DATA_MAX, &bytes, &len) < 0 ||
+	if (dir < 0 || bs_read_regular_at(dir, "table", TABLE_DATA_MAX, &bytes, &len) < 0 ||
 	    bs_table_read(bytes, len, &t, NULL) < 0)
 		return;
 	match(s, name, t);

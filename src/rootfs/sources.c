@@ -5,6 +5,7 @@
 #include "rootfs/sources.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 
 #include "base/atomicfile.h"
 #include "base/buf.h"
@@ -15,9 +16,26 @@
 int bs_sources_read(int dirfd, const char *name, struct bs_strv *ret)
 {
 	bs_autofree char *text = NULL;
-	int r = bs_read_file_at(dirfd, name, O_NOFOLLOW, BS_SOURCES_MAX, &text, NULL);
+	int r = bs_read_regular_at(dirfd, name, BS_SOURCES_MAX, &text, NULL);
 
 	return r < 0 ? r : bs_strv_split(ret, text, "\n");
+}
+
+const char *bs_sources_push_remedy(const char *source, unsigned int uid,
+				   char buf[BS_SOURCES_REMEDY_LEN])
+{
+	const char *dir = bs_str_after(source, "oci:");
+
+	if (dir) /* a directory knows no credentials */
+		(void)snprintf(
+			buf, BS_SOURCES_REMEDY_LEN,
+			"let user %u, as which bootseerd's worker runs, write in '%.250s' and "
+			"below, as by chown -R",
+			uid, dir);
+	else
+		(void)snprintf(buf, BS_SOURCES_REMEDY_LEN,
+			       "give the node's credentials the right to push");
+	return buf;
 }
 
 int bs_sources_write(int dirfd, const char *name, const char *const *sources, size_t n)

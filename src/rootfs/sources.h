@@ -13,6 +13,10 @@ struct bs_strv;
 
 /* Adds those of the file to ret. */
 int bs_sources_read(int dirfd, const char *name, struct bs_strv *ret);
+/* What lets the user that the worker runs as push there ("" : nowhere); returns buf. */
+#define BS_SOURCES_REMEDY_LEN 400
+const char *bs_sources_push_remedy(const char *source, unsigned int uid,
+				   char buf[BS_SOURCES_REMEDY_LEN]);
 /* Replaces the file. -E2BIG. */
 int bs_sources_write(int dirfd, const char *name, const char *const *sources, size_t n);
 

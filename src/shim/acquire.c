@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ctl/client.h"
+#include "ctl/program.h"
 #include "image/artifact.h"
 #include "obs/timeline.h"
 #include "oci/annot.h"
@@ -28,6 +29,7 @@
 #define REPLY_GRACE_NS (30 * BS_NS_PER_S) /* over what the source may take */
 #define UNPACK_NS (60 * 60 * BS_NS_PER_S)
 #define RECONNECTS_MAX 3
+#define SLOW_NS (5 * BS_NS_PER_S) /* then it is said what a start waits for */
 #define RELEASE_NS (2 * BS_NS_PER_S)
 
 /* --- which image, from where ------------------------------------------------------------ */
@@ -202,25 +204,6 @@ void bs_want_done(struct bs_want *w)
 
 /* --- bootseerd ---------------------------------------------------------------------------- */
 
-/* As configured, else beside our own program, else where it is installed; malloc'ed. */
-static char *daemon_path(const struct bs_conf *conf)
-{
-	char self[PATH_MAX];
-	bs_autofree char *beside = NULL;
-	ssize_t n;
-
-	if (conf->daemon[0])
-		return strdup(conf->daemon);
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n > 0) {
-		self[n] = '\0';
-		beside = bs_strf("%.*s/bootseerd", (int)(strrchr(self, '/') - self), self);
-		if (beside && access(beside, X_OK) == 0)
-			return bs_take(&beside);
-	}
-	return strdup(BS_BINDIR "/../sbin/bootseerd");
-}
-
 static int add_sources(struct bs_msg *m, const struct bs_strv *sources)
 {
 	int r = 0;
@@ -251,9 +234,27 @@ static int build(struct bs_msg *m, const struct bs_conf *conf, const struct bs_w
 	return r;
 }
 
+struct waiting {
+	const struct bs_strv *places;
+};
+
+/* The first place that is asked, and how many others. */
+static void say_waiting(void *cookie)
+{
+	const struct bs_strv *places = ((const struct waiting *)cookie)->places;
+
+	if (places->n == 1)
+		bs_log_warning("waiting for '%s'", places->v[0]);
+	else if (places->n)
+		bs_log_warning("waiting for '%s' and %zu other places", places->v[0],
+			       places->n - 1);
+}
+
 static int ask(int sock, const struct bs_conf *conf, const struct bs_want *w, enum bs_msg_type type,
 	       uint64_t timeout_ns, struct bs_msg *ret, struct bs_error *err)
 {
+	struct waiting waiting = { &w->sources };
+	const struct bs_client_slow slow = { SLOW_NS, say_waiting, &waiting };
 	static uint32_t id;
 	bs_automsg m;
 	int r;
@@ -262,7 +263,7 @@ static int ask(int sock, const struct bs_conf *conf, const struct bs_want *w, en
 	r = build(&m, conf, w);
 	if (r < 0)
 		return bs_fail_errno(err, r, "ask bootseerd for image %s", w->digest);
-	return bs_client_call(sock, &m, timeout_ns, ret, err);
+	return bs_client_call_slow(sock, &m, timeout_ns, &slow, ret, err);
 }
 
 /* What another node, or another try, would not do better: the kernel lacks something. */
@@ -323,7 +324,7 @@ static int not_running(const struct bs_conf *conf, struct bs_error *err)
 /* Connects, starting bootseerd when it does not run; that is a span of its own. */
 static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err)
 {
-	bs_autofree char *daemon = conf->autostart ? daemon_path(conf) : NULL;
+	bs_autofree char *daemon = NULL;
 	struct bs_client_options o = { .run_dir = conf->run_dir,
 				       /* the installed one it finds itself, if it is there */
 				       .config = conf->named ? conf->file : NULL,
@@ -333,10 +334,13 @@ static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, s
 
 	if (sock == -ENOTCONN && !conf->autostart)
 		return not_running(conf, err);
-	if (sock != -ENOTCONN || !daemon)
+	if (sock != -ENOTCONN)
 		return sock;
-	o.daemon = daemon;
-	sock = bs_client_connect(&o, err);
+	sock = bs_program_find("bootseerd", conf, NULL, &daemon, err);
+	if (sock == 0) {
+		o.daemon = daemon;
+		sock = bs_client_connect(&o, err);
+	}
 	bs_timeline_span(t, BS_SPAN_DAEMON_START, start, 0, sock < 0 ? bs_error_text(err) : NULL);
 	return sock;
 }
@@ -361,6 +365,8 @@ static int acquire(const struct bs_conf *conf, const struct bs_want *w, struct b
 
 static int ask_digest(int sock, const struct bs_conf *conf, struct bs_want *w, struct bs_error *err)
 {
+	struct waiting waiting = { &w->named };
+	const struct bs_client_slow slow = { SLOW_NS, say_waiting, &waiting };
 	const char *digest;
 	bs_automsg m, reply;
 	struct bs_digest d;
@@ -371,7 +377,7 @@ static int ask_digest(int sock, const struct bs_conf *conf, struct bs_want *w, s
 	if (bs_msg_add_text(&m, BS_TAG_NAME, w->tag) < 0 || add_sources(&m, &w->named) < 0 ||
 	    bs_msg_add_u64(&m, BS_TAG_WAIT_NS, conf->start_wait_ns) < 0)
 		return bs_fail(err, -E2BIG, "there are too many sources to ask for it");
-	r = bs_client_call(sock, &m, conf->start_wait_ns + REPLY_GRACE_NS, &reply, err);
+	r = bs_client_call_slow(sock, &m, conf->start_wait_ns + REPLY_GRACE_NS, &slow, &reply, err);
 	if (r < 0)
 		return r;
 	digest = bs_msg_text(&reply, BS_TAG_DIGEST, 0);

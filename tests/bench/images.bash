@@ -69,3 +69,17 @@ image_make_torch() {
 	"$images_lib/ocilayout.py" --config '{"Cmd":["python3"],"WorkingDir":"/root"}' "$out" "${tars[@]}" &&
 		rm -f "${tars[@]}"
 }
+
+# image_node: Debian with Node.js, the TypeScript compiler and lodash, one layer.
+image_node() {
+	cache_entry "node-$(images_key image_make_node images_tar "$images_lib/ocilayout.py")" image_make_node
+}
+
+image_make_node() {
+	local out=$1 root=$1/root
+	debootstrap --variant=minbase --include=nodejs,node-typescript,node-lodash bookworm "$root" || return
+	rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/* "$root"/var/log/*
+	images_tar "$root" >"$out/1.tar" &&
+		"$images_lib/ocilayout.py" --config '{"Cmd":["node"],"WorkingDir":"/root"}' "$out" "$out/1.tar" &&
+		rm -rf --one-file-system "$root" "$out/1.tar"
+}

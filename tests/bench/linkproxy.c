@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -229,6 +230,7 @@ int main(int argc, char **argv)
 				      "[--delay MS] [--flow BYTES/S]\n");
 		return 2;
 	}
+	(void)signal(SIGPIPE, SIG_IGN);
 	at.sin_port = up.sin_port = htons((uint16_t)strtoul(argv[3], NULL, 10));
 	(void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(listener, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(listener, 64) < 0) {

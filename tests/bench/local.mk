@@ -8,3 +8,5 @@ EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/hdfs %D%/latency.py %D%/l
 	%D%/tree %D%/warmer
 EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/images.bash %D%/memory %D%/pairs.py %D%/reads.py \
 	%D%/shim %D%/tree %D%/warmer
+EXTRA_DIST += %D%/README %D%/coldstart %D%/convert %D%/images.bash %D%/latency.py %D%/link %D%/memory \
+	%D%/pairs.py %D%/reads.py %D%/shim %D%/tree %D%/warmer

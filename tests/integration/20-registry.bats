@@ -262,13 +262,13 @@ bats_require_minimum_version 1.5.0
 	faultproxy_set p '{"range": true, "action": "wrong_range", "shift": 5}'
 	refuses EBADMSG "$tool" --plain "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "truncate", "bytes": 500}'
-	refuses EBADMSG "$tool" --plain "$REPO" read "$D" 1000 1000
+	refuses EREMOTEIO "$tool" --plain "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "stall", "bytes": 500}'
 	refuses ETIMEDOUT "$tool" --plain --stall 400 "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "stall"}'
 	refuses ETIMEDOUT "$tool" --plain --stall 400 "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "drop", "bytes": 500}'
-	refuses EBADMSG "$tool" --plain "$REPO" read "$D" 1000 1000
+	refuses EREMOTEIO "$tool" --plain "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "status", "status": 206, "body": "abc"}'
 	refuses EBADMSG "$tool" --plain "$REPO" read "$D" 1000 1000
 	faultproxy_set p '{"range": true, "action": "chunked"}'

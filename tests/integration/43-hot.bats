@@ -102,7 +102,7 @@ pack_file() {
 	[ "$(hot_packs)" = 0 ]
 	lazy_edit "$BST_ROOT/b" '.annotations["dev.bootseer.workload"] = "no name"'
 	run ! lazy_run run -b "$BST_ROOT/b" e
-	[[ $output == *"annotation 'dev.bootseer.workload' is 'no name'"* ]]
+	[[ $output == *"annotation 'dev.bootseer.workload': 'no name' is no workload's name"* ]]
 }
 
 @test "a pack with wrong bytes is refused, and the start is right" {

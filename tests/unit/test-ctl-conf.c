@@ -118,6 +118,11 @@ static void test_errors_name_place_and_remedy(void **state)
 	refused("[fetch]\nconnections = 0\n", "line 2", "from 1 to 1000");
 	refused("[fetch]\nconnections = 1001\n", "line 2", "from 1 to 1000");
 	refused("[fetch]\nconnections = 4 4\n", "line 2", "connections");
+	refused("[hot]\nrecord_window = 0s\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 999ms\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 5124095h\n", "line 2", "from 1s to 24h");
+	refused("[hot]\nrecord_window = 18446744073s\n", "line 2", "from 1s to 24h");
+	refused("[fetch]\nstart_wait = 18446744073s\n", "line 2", "no more than 87600h");
 	refused("[node]\nautostart = maybe\n", "line 2", "yes or no");
 	refused("[node]\nrun_dir = run\n", "line 2", "absolute path");
 	refused("[policy]\nfallback = plain\n", "line 2", "unpack or fail");
@@ -126,11 +131,59 @@ static void test_errors_name_place_and_remedy(void **state)
 	refused("[fetch]\nmirrors = a=\n", "line 2", "HOST=MIRROR");
 	refused("[fetch]\nstores = docker://r.test/a r.test/b\n", "line 2", "docker://HOST");
 	refused("[fetch]\nstores = oci:dir\n", "line 2", "oci:/DIR");
+	refused("runtime = runc\n[node]\n", "line 1",
+		"in no section; it belongs to section [runtime]");
+	refused("nothing = 1\n[node]\n", "line 1", "in no section");
+	refused("[fetch]\nread_wait = 5d\n", "line 2", "or alone for seconds");
 	refused("[node]\nautostart = no\nautostart = no\n", "line 3", "second value");
 	refused("[node]\nnonsense\n", "line 2", "KEY = VALUE");
 	assert_true(asprintf(&text, "[fetch]\n\nca_file = %0300d\n", 1) > 0);
 	refused(text, "line 3", "longer than");
 	free(text);
+}
+
+/* They would fit nothing, without a word. */
+static void test_words_that_fit_nothing(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	refused("[fetch]\nhot_only = docker://127.0.0.1/x\n", "line 2", "without docker://");
+	refused("[fetch]\nhot_only = oci:/srv/x\n", "line 2", "patterns of HOST/NAME");
+	refused("[fetch]\nhot_only = python\n", "line 2", "patterns of HOST/NAME");
+	refused("[policy]\nallow_registries = https://r.test/*\n", "line 2", "HOST/NAME");
+	refused("[fetch]\nplain_http = http://r.test:5000\n", "line 2", "without http://");
+	refused("[fetch]\nplain_http = r.test:5000/a\n", "line 2", "HOST:PORT");
+	refused("[fetch]\ninsecure = https://r.test\n", "line 2", "HOST:PORT");
+	refused("[fetch]\nmirrors = r.test=http://m.test\n", "line 2", "HOST=MIRROR");
+	refused("[fetch]\nstores = docker://r.test\n", "line 2", "docker://HOST/NAME");
+	assert_int_equal(read_text("[fetch]\nhot_only = r.test/* *.test/a [rs].test/b *\n"
+				   "plain_http = r.test:5000 [::1]:80 localhost\n"
+				   "stores = docker://r.test:80/a/b\n"
+				   "[policy]\nallow_registries = *\n",
+				   &c, &err),
+			 0);
+	bs_conf_done(&c);
+}
+
+static void test_yes_and_no(void **state)
+{
+	static const char *const yes[] = { "yes", "true", "on", "1" };
+	static const char *const no[] = { "no", "false", "off", "0" };
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	for (size_t i = 0; i < 2 * BS_ARRAY_LEN(yes); i++) {
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "[hot]\npublish = %s\n",
+			       i % 2 ? yes[i / 2] : no[i / 2]);
+		assert_int_equal(read_text(text, &c, &err), 0);
+		assert_int_equal(c.publish, i % 2);
+		bs_conf_done(&c);
+	}
 }
 
 static void test_good_keys_of_a_bad_file_count(void **state)
@@ -361,6 +414,8 @@ int main(void)
 		UNIT_TEST(test_named_file_must_exist),
 		UNIT_TEST(test_file),
 		UNIT_TEST(test_errors_name_place_and_remedy),
+		UNIT_TEST(test_words_that_fit_nothing),
+		UNIT_TEST(test_yes_and_no),
 		UNIT_TEST(test_good_keys_of_a_bad_file_count),
 		UNIT_TEST(test_file_of_others),
 		UNIT_TEST(test_policy),

@@ -261,7 +261,8 @@ static void a_wrong_head_is_refused(void **state)
 	WITH(h->n_blocks = htole32(UINT32_MAX), -EFBIG, "too many");
 	WITH(h->n_extents = htole32(UINT32_MAX), -EFBIG, "too many");
 	WITH(h->n_segments = 0, -EBADMSG, "without extents");
-	WITH(h->extra_len = htole64(UINT64_MAX), -EFBIG, "too many");
+	WITH(h->extra_len = htole64(UINT64_MAX), -EFBIG, "extra part is too large");
+	WITH(h->extra_len = htole64(BS_PACK_EXTRA_MAX + 1), -EFBIG, "extra part is too large");
 	WITH(h->extra_len = htole64(8), -EBADMSG, "extra part");
 	WITH(h->n_blocks = htole32(300), -EBADMSG, "add up");
 	WITH(h->segments_len = 0, -EBADMSG, "add up");

@@ -121,6 +121,33 @@ static void the_pack_refers_to_its_image(void **state)
 	bs_manifest_done(&m);
 }
 
+/* Gives answers that are none, as one that is cut off on its way is. */
+static int cut_manifest(struct bs_repo *r, const char *ref, struct bs_manifest *ret,
+			struct bs_error *err)
+{
+	return bs_fail(err, -EBADMSG, "cut off");
+}
+
+static void cut_read(struct bs_repo *r, struct bs_range *rg)
+{
+	rg->result = -EBADMSG;
+	rg->done(rg);
+}
+
+static void what_is_cut_off_is_no_verdict(void **state)
+{
+	static const struct bs_repo_ops ops = { .scheme = "cut",
+						.get_manifest = cut_manifest,
+						.read = cut_read };
+	char name[] = "cut";
+	struct bs_repo cut = { .ops = &ops, .refs = 1000, .name = name };
+	struct bs_hot found;
+	char *head;
+
+	assert_int_equal(bs_hot_find(&cut, &hot.image.digest, "train", &found, NULL), -EREMOTEIO);
+	assert_int_equal(bs_hot_read_head(&cut, &hot, &head, NULL), -EREMOTEIO);
+}
+
 static void parse(const char *from, const char *to, int want, const char *word)
 {
 	bs_autofree char *text = NULL, *changed = NULL;
@@ -179,6 +206,7 @@ int main(void)
 		STORE_TEST(where_there_is_none_it_is_published),
 		STORE_TEST(the_first_stays_unless_it_is_replaced),
 		STORE_TEST(the_pack_refers_to_its_image),
+		STORE_TEST(what_is_cut_off_is_no_verdict),
 		STORE_TEST(wrong_manifests_are_refused),
 		UNIT_TEST(tags_tell_images_and_workloads_apart),
 	};

@@ -282,6 +282,54 @@ static void background_waits_for_demand_at_its_own_host_alone(void **state)
 	assert_true(same.started_ns >= demand.ended_ns + BS_YIELD_QUIET_NS / 2);
 }
 
+static void await_hot(struct bs_loop *l, uint64_t running, uint64_t queued)
+{
+	struct bs_loop_stats s;
+
+	for (int i = 0; i < 2000; i++) {
+		bs_loop_stats(l, &s);
+		if (s.running[BS_LANE_HOT] == running && s.queued[BS_LANE_HOT] == queued)
+			break;
+		(void)usleep(1000);
+	}
+	(void)usleep(20000);
+	bs_loop_stats(l, &s);
+	assert_int_equal(s.running[BS_LANE_HOT], running);
+	assert_int_equal(s.queued[BS_LANE_HOT], queued);
+	assert_int_equal(s.demand_waited, 0);
+}
+
+/* Those of its own image are not among them. */
+static void beside_demand_a_few_of_others_run(void **state)
+{
+	struct bs_registry_options o = { .plain_http = true, .tls_verify = true };
+	bs_auto(repo) struct bs_repo *r = NULL;
+	struct bs_loop *l = NULL;
+	struct board b = BOARD_INIT;
+	struct bs_range rg[9];
+	char host[64], buf[1], own = 0, other = 0;
+	bs_autofd int fd = silent_server(host, sizeof(host));
+
+	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
+	o.loop = l;
+	assert_int_equal(bs_registry_open(&o, host, "a/b", &r, NULL), 0);
+	for (int i = 0; i < 9; i++) {
+		rg[i] = (struct bs_range){ .len = 1,
+					   .buf = buf,
+					   .lane = i == 0 ? BS_LANE_DEMAND : BS_LANE_HOT,
+					   .whose = i == 0 || i >= 6 ? &own : &other,
+					   .done = on_range,
+					   .cookie = &b };
+		bs_repo_read(r, &rg[i]);
+		if (i == 5)
+			await_hot(l, BS_YIELD_FLOWS, 5 - BS_YIELD_FLOWS);
+	}
+	await_hot(l, BS_YIELD_FLOWS + 3, 5 - BS_YIELD_FLOWS);
+	r = bs_repo_unref(r);
+	l = bs_loop_free(l);
+	await(&b, 9);
+}
+
 struct slow {
 	struct bs_task task;
 	struct bs_loop *l;
@@ -451,6 +499,7 @@ int main(void)
 		UNIT_TEST(the_background_gives_way_to_a_stream),
 		UNIT_TEST(background_waits_for_the_end_of_demand),
 		UNIT_TEST(background_waits_for_demand_at_its_own_host_alone),
+		UNIT_TEST(beside_demand_a_few_of_others_run),
 		UNIT_TEST(what_blocks_runs_beside_and_the_end_waits_for_it),
 		UNIT_TEST(a_host_without_an_address_is_out_of_reach_each_time),
 		UNIT_TEST(a_server_cannot_lead_to_a_link_local_address),

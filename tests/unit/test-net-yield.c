@@ -2,6 +2,7 @@
 /* Copyright the bootseer authors */
 #include "unit.h"
 
+#include "base/clock.h"
 #include "net/yield.h"
 
 #define S UINT64_C(1000000000)
@@ -114,6 +115,49 @@ static void demand_that_never_ends_lets_one_pass_at_times(void **state)
 	assert_int_equal(bs_yield_wait(&y, now, 2), BS_YIELD_PAUSE_NS);
 }
 
+static void others_make_room_for_whose_demand_it_is(void **state)
+{
+	struct bs_yield_demand d = { 0 };
+	uint64_t now = 7 * BS_NS_PER_S;
+	int a, b;
+
+	assert_false(bs_yield_makes_room(&d, now, NULL));
+	bs_yield_demand_began(&d, now, &a);
+	assert_true(bs_yield_makes_room(&d, now, NULL));
+	assert_true(bs_yield_makes_room(&d, now, &b));
+	assert_false(bs_yield_makes_room(&d, now, &a));
+	bs_yield_demand_over(&d, now);
+	now += BS_YIELD_QUIET_NS - 1;
+	assert_true(bs_yield_makes_room(&d, now, &b));
+	assert_false(bs_yield_makes_room(&d, now, &a));
+	/* both want something: both make room, until all is quiet */
+	bs_yield_demand_began(&d, now, &b);
+	assert_true(bs_yield_makes_room(&d, now, &a));
+	bs_yield_demand_began(&d, now, &a);
+	bs_yield_demand_over(&d, now);
+	assert_true(bs_yield_makes_room(&d, now, &a));
+	bs_yield_demand_over(&d, now);
+	now += BS_YIELD_QUIET_NS;
+	assert_false(bs_yield_makes_room(&d, now, NULL));
+	bs_yield_demand_began(&d, now, &b);
+	assert_false(bs_yield_makes_room(&d, now, &b));
+}
+
+static void a_budget_that_is_overdrawn_fills_up_to_nothing(void **state)
+{
+	struct bs_yield_budget b = { .bytes = -1000, .filled_ns = BS_NS_PER_S };
+
+	bs_yield_refill(&b, BS_NS_PER_S + 999, 1000000); /* less than a byte: it adds up */
+	assert_int_equal(b.bytes, -1000);
+	bs_yield_refill(&b, BS_NS_PER_S + 1000, 1000000);
+	assert_int_equal(b.bytes, -999);
+	bs_yield_refill(&b, 2 * BS_NS_PER_S, 1000000);
+	assert_int_equal(b.bytes, 0);
+	b.bytes = -5;
+	bs_yield_refill(&b, 2 * BS_NS_PER_S, 0);
+	assert_int_equal(b.bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +168,8 @@ int main(void)
 		UNIT_TEST(a_slow_link_leaves_something),
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
 		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
+		UNIT_TEST(others_make_room_for_whose_demand_it_is),
+		UNIT_TEST(a_budget_that_is_overdrawn_fills_up_to_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

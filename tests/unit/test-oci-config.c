@@ -215,7 +215,7 @@ static int read_annotations(const char *text, struct bs_annot *a, struct bs_strv
 static void test_annotations(void **state)
 {
 	static const char text[] =
-		"{\"dev.bootseer.image\":\"i\",\"dev.bootseer.fallback\":\"fail\","
+		"{\"dev.bootseer.image\":\"oci:i\",\"dev.bootseer.fallback\":\"fail\","
 		"\"dev.bootseer.background\":\"hot-only\","
 		"\"dev.bootseer.served\":\"s\",\"dev.bootseer.imag\":\"x\","
 		"\"other\":1,\"io.kubernetes.cri.image-name\":\"r/n:t\"}";
@@ -226,7 +226,7 @@ static void test_annotations(void **state)
 
 	(void)state;
 	assert_int_equal(read_annotations(text, &a, &unknown, &v, &err), 0);
-	assert_string_equal(a.image, "i");
+	assert_string_equal(a.image, "oci:i");
 	assert_string_equal(a.fallback, "fail");
 	assert_string_equal(a.background, "hot-only");
 	assert_int_equal(unknown.n, 1);
@@ -242,6 +242,12 @@ static void test_bad_annotations(void **state)
 {
 	static const char *const texts[] = { "{\"dev.bootseer.image\":1}",
 					     "{\"dev.bootseer.image\":\"\"}",
+					     "{\"dev.bootseer.image\":\"wrong\"}",
+					     "{\"dev.bootseer.image\":\"python:3.11\"}",
+					     "{\"dev.bootseer.image\":\"team/app:1\"}",
+					     "{\"dev.bootseer.image\":\"docker://team/app\"}",
+					     "{\"dev.bootseer.image\":\"oci:\"}",
+					     "{\"dev.bootseer.workload\":\"-x\"}",
 					     "{\"dev.bootseer.fallback\":\"plain\"}",
 					     "{\"dev.bootseer.workload\":\"a b\"}",
 					     "{\"dev.bootseer.workload\":\"\"}",

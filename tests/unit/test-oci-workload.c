@@ -2,8 +2,10 @@
 /* Copyright the bootseer authors */
 #include "unit.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "oci/workload.h"
 
@@ -22,6 +24,37 @@ static void names_of_workloads(void **state)
 	assert_false(bs_workload_ok("a b"));
 	assert_false(bs_workload_ok("a\n"));
 	assert_false(bs_workload_ok("\xc3\xa4"));
+}
+
+/* What the commands would take for something else is no name. */
+static void names_that_mean_something_else(void **state)
+{
+	char digest[] = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+	assert_false(bs_workload_ok(digest));
+	digest[sizeof(digest) - 2] = 'g';
+	assert_true(bs_workload_ok(digest));
+	assert_false(bs_workload_ok("-x"));
+	assert_false(bs_workload_ok("--json"));
+	assert_true(bs_workload_ok("x-"));
+}
+
+static void errors_say_what_is_wrong(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	char name[130];
+
+	memset(name, 'a', 129);
+	name[129] = '\0';
+	assert_int_equal(bs_workload_check(name, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "129 characters"));
+	assert_non_null(strstr(err.msg, "128"));
+	assert_non_null(strstr(err.msg, "aaa…'"));
+	assert_int_equal(bs_workload_check("a b", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "'a b'"));
+	assert_null(strstr(err.msg, "…"));
+	assert_int_equal(bs_workload_check("-x", &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "begins with '-'"));
 }
 
 static void expect(const char *a, const char *b, bool same)
@@ -48,6 +81,7 @@ static void ranks_and_ports_make_no_difference(void **state)
 	expect("[\"a\",\"b\"]", "[\"ab\"]", false);
 	expect("[\"a\",\"\"]", "[\"a\"]", false);
 	expect("[\"a1\"]", "[\"a\"]", false);
+	expect("[\"-bash\"]", "[\"bash\"]", false);
 }
 
 static void names_show_the_program(void **state)
@@ -75,10 +109,9 @@ static void strange_arguments_do_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		UNIT_TEST(names_of_workloads),
-		UNIT_TEST(ranks_and_ports_make_no_difference),
-		UNIT_TEST(names_show_the_program),
-		UNIT_TEST(strange_arguments_do_no_harm),
+		UNIT_TEST(names_of_workloads),	     UNIT_TEST(names_that_mean_something_else),
+		UNIT_TEST(errors_say_what_is_wrong), UNIT_TEST(ranks_and_ports_make_no_difference),
+		UNIT_TEST(names_show_the_program),   UNIT_TEST(strange_arguments_do_no_harm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

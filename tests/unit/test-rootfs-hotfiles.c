@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "image/tree.h"
+#include "rootfs/entry.h"
 #include "rootfs/hotfiles.h"
 
 #define X(...) __VA_ARGS__
@@ -286,13 +288,47 @@ static void a_tree_that_is_none(void **state)
 	assert_null(h);
 }
 
+struct reader {
+	int fd;
+	int done; /* atomic */
+	pthread_t thread;
+};
+
+static void *read_main(void *arg)
+{
+	struct reader *r = arg;
+	struct bs_hotfiles *h = NULL;
+
+	(void)bs_hotfiles_read(r->fd, &h, NULL);
+	(void)bs_hotfiles_free(h);
+	__atomic_store_n(&r->done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* However many warmers: all trees that are being read share one bound. */
+static void a_tree_waits_for_memory(void **state)
+{
+	struct reader r = { .fd = bs_memfd("tree") };
+
+	assert_int_equal(bs_write_full(r.fd, "x", 1), 0);
+	assert_int_equal(lseek(r.fd, 0, SEEK_SET), 0);
+	bs_entry_memory_take(BS_TREE_BYTES_MAX + 1);
+	assert_int_equal(pthread_create(&r.thread, NULL, read_main, &r), 0);
+	usleep(200000);
+	assert_int_equal(__atomic_load_n(&r.done, __ATOMIC_ACQUIRE), 0);
+	bs_entry_memory_give(BS_TREE_BYTES_MAX + 1);
+	assert_int_equal(pthread_join(r.thread, NULL), 0);
+	assert_int_equal(r.done, 1);
+	(void)bs_close(r.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(blocks_become_files),	 UNIT_TEST(sharers_have_their_own_runs),
 		UNIT_TEST(an_image_of_nothing),	 UNIT_TEST(too_long_paths_are_left_out),
 		UNIT_TEST(the_callback_ends_it), UNIT_TEST(overlaps_are_all_found),
-		UNIT_TEST(a_tree_that_is_none),
+		UNIT_TEST(a_tree_that_is_none),	 UNIT_TEST(a_tree_waits_for_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
