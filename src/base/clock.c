@@ -27,6 +27,19 @@ uint64_t bs_clock_wall_ns(void)
 	return now(CLOCK_REALTIME);
 }
 
+int bs_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+	const uint64_t at = bs_clock_ns();
+	uint64_t left = deadline_ns > at ? deadline_ns - at : 0;
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &until);
+	left += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(left / BS_NS_PER_S);
+	until.tv_nsec = (long)(left % BS_NS_PER_S);
+	return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until);
+}
+
 const char *bs_clock_rfc3339(uint64_t wall_ns, char buf[BS_CLOCK_RFC3339_LEN])
 {
 	time_t s = (time_t)(wall_ns / BS_NS_PER_S);

@@ -7,6 +7,7 @@
 #ifndef BS_BASE_CLOCK_H
 #define BS_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,12 @@
 
 uint64_t bs_clock_ns(void);	 /* CLOCK_BOOTTIME */
 uint64_t bs_clock_wall_ns(void); /* CLOCK_REALTIME, since 1970 */
+
+/*
+ * pthread_cond_wait, but no longer than to a time of bs_clock_ns: 0, or ETIMEDOUT. The time of
+ * a suspend is not waited off, since conditions know no CLOCK_BOOTTIME.
+ */
+int bs_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
 #define BS_CLOCK_RFC3339_LEN 36
 

@@ -5,7 +5,6 @@
 #include "base/latch.h"
 
 #include <errno.h>
-#include <time.h>
 
 #include "base/clock.h"
 
@@ -27,17 +26,13 @@ void bs_latch_wait(struct bs_latch *l)
 
 bool bs_latch_wait_for(struct bs_latch *l, uint64_t ns)
 {
-	struct timespec until;
+	const uint64_t deadline_ns = bs_clock_ns() + ns;
 	bool open;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	ns += (uint64_t)until.tv_nsec;
-	until.tv_sec += (time_t)(ns / BS_NS_PER_S);
-	until.tv_nsec = (long)(ns % BS_NS_PER_S);
 	(void)pthread_mutex_lock(&l->lock);
 	while (!l->open && r != ETIMEDOUT)
-		r = pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &until);
+		r = bs_clock_cond_wait(&l->changed, &l->lock, deadline_ns);
 	open = l->open;
 	(void)pthread_mutex_unlock(&l->lock);
 	return open;

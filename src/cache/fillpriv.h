@@ -183,9 +183,9 @@ uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
 /* Whether a stream brings all of the range that is not there, soon; some of it at least. Lock held. */
 bool bs_fill_is_coming(struct bs_fill *f, struct bs_blob *b, uint64_t off, uint64_t len);
 /* Whether any stream of the blob brings something now. Lock held. */
+bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b);
 /* A reader's fetch took so long, from its begin. Lock held. */
 void bs_fill_own_fetch(struct bs_fill *f, const struct bs_blob *b, uint64_t ns);
-bool bs_fill_is_streaming(struct bs_fill *f, struct bs_blob *b);
 
 /* --- fillread.c ----------------------------------------------------------------------------- */
 

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -38,17 +37,12 @@ struct bs_broker {
 int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err)
 {
 	struct bs_broker *b = calloc(1, sizeof(*b));
-	pthread_condattr_t attr;
 
 	if (!b)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	b->sock = sock;
 	(void)pthread_mutex_init(&b->lock, NULL);
-	(void)pthread_condattr_init(&attr);
-	(void)pthread_condattr_setclock(&attr,
-					CLOCK_MONOTONIC); /* clocks that are set hang nobody */
-	(void)pthread_cond_init(&b->changed, &attr);
-	(void)pthread_condattr_destroy(&attr);
+	(void)pthread_cond_init(&b->changed, NULL);
 	bs_list_init(&b->questions);
 	bs_limit_init(&b->events, 1, 20, bs_clock_ns());
 	*ret = b;
@@ -141,12 +135,10 @@ static int check_reply(const struct bs_msg *m, struct bs_error *err)
 static int ask(struct bs_broker *b, struct bs_msg *m, struct bs_msg *ret, struct bs_error *err)
 {
 	struct question q = { .answered = false };
-	struct timespec until;
+	const uint64_t deadline_ns = bs_clock_ns() + WAIT_S * BS_NS_PER_S;
 	int r = 0;
 
 	bs_msg_init(&q.reply, 0, 0);
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WAIT_S;
 	(void)pthread_mutex_lock(&b->lock);
 	q.id = m->id = ++b->next_id;
 	bs_list_append(&b->questions, &q.open);
@@ -154,7 +146,7 @@ static int ask(struct bs_broker *b, struct bs_msg *m, struct bs_msg *ret, struct
 	bs_broker_send(b, m);
 	(void)pthread_mutex_lock(&b->lock);
 	while (!q.answered && r == 0)
-		r = pthread_cond_timedwait(&b->changed, &b->lock, &until);
+		r = bs_clock_cond_wait(&b->changed, &b->lock, deadline_ns);
 	bs_list_remove(&q.open);
 	(void)pthread_mutex_unlock(&b->lock);
 	if (!q.answered)

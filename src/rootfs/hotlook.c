@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/str.h"
@@ -28,22 +27,6 @@ static unsigned int count(const struct bs_hotlook *l, const char *name)
 	return n;
 }
 
-/* Until there are fewer, or the deadline. Lock held. */
-static void wait_fewer(struct bs_hotlook *l, uint64_t deadline_ns)
-{
-	const uint64_t now = bs_clock_ns(), ns = deadline_ns > now ? deadline_ns - now : 0;
-	struct timespec until;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += (time_t)(ns / BS_NS_PER_S);
-	until.tv_nsec += (long)(ns % BS_NS_PER_S);
-	if (until.tv_nsec >= (long)BS_NS_PER_S) {
-		until.tv_nsec -= (long)BS_NS_PER_S;
-		until.tv_sec++;
-	}
-	(void)pthread_cond_clockwait(&l->fewer, &l->lock, CLOCK_MONOTONIC, &until);
-}
-
 bool bs_hotlook_begin(struct bs_hotlook *l, struct bs_hotlook_turn *t, const char *name,
 		      unsigned int max, uint64_t deadline_ns)
 {
@@ -53,7 +36,7 @@ bool bs_hotlook_begin(struct bs_hotlook *l, struct bs_hotlook_turn *t, const cha
 	bs_list_init(&t->all);
 	(void)pthread_mutex_lock(&l->lock);
 	while (!(mine = count(l, name) < max) && bs_clock_ns() < deadline_ns)
-		wait_fewer(l, deadline_ns);
+		(void)bs_clock_cond_wait(&l->fewer, &l->lock, deadline_ns);
 	if (mine)
 		bs_list_append(&l->turns, &t->all);
 	(void)pthread_mutex_unlock(&l->lock);

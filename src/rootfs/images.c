@@ -446,20 +446,13 @@ static struct bs_cached *await(struct bs_images *im, const struct bs_digest *dig
 			       uint64_t since_ns, uint64_t deadline_ns, bool half)
 {
 	struct bs_cached *found = bs_images_cached(im, digest);
-	uint64_t now = bs_clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
-	struct timespec until;
 	int r = 0;
 
-	/* conditions know no CLOCK_BOOTTIME */
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	left += (uint64_t)until.tv_nsec;
-	until.tv_sec += (time_t)(left / BS_NS_PER_S);
-	until.tv_nsec = (long)(left % BS_NS_PER_S);
 	(void)pthread_mutex_lock(&im->lock);
 	while (!found && r == 0 && !has_failed(im, digest, since_ns)) {
 		found = look_up(im, digest, half);
 		if (!found)
-			r = pthread_cond_clockwait(&im->loaded, &im->lock, CLOCK_MONOTONIC, &until);
+			r = bs_clock_cond_wait(&im->loaded, &im->lock, deadline_ns);
 	}
 	(void)pthread_mutex_unlock(&im->lock);
 	return found;
