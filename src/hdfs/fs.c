@@ -150,6 +150,16 @@ static bool wait_closed(struct bs_fs *fs)
 	return all;
 }
 
+bool bs_fs_idle(struct bs_fs *fs)
+{
+	bool idle;
+
+	(void)pthread_mutex_lock(&fs->watch_lock);
+	idle = fs->n_files == 0;
+	(void)pthread_mutex_unlock(&fs->watch_lock);
+	return idle;
+}
+
 bool bs_fs_join(struct bs_fs *fs)
 {
 	bool all;

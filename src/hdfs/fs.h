@@ -25,6 +25,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct bs_buf;
 struct bs_ckpt;
 struct bs_error;
 struct bs_fs;
@@ -75,5 +76,9 @@ struct bs_fs_stats {
 	uint64_t nodes, open_files;		  /* now */
 };
 void bs_fs_stats(struct bs_fs *fs, struct bs_fs_stats *ret);
+/* What the root's attribute BS_FS_STATS shows. */
+int bs_fs_stats_text(struct bs_fs *fs, struct bs_buf *ret);
+/* Whether no file is open, and all that was closed is on HDFS. */
+bool bs_fs_idle(struct bs_fs *fs);
 
 #endif

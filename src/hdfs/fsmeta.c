@@ -555,7 +555,7 @@ static void run_getxattr(struct bs_fsjob *j)
 	free(value);
 }
 
-static int stats_text(struct bs_fs *fs, struct bs_buf *text)
+int bs_fs_stats_text(struct bs_fs *fs, struct bs_buf *text)
 {
 	struct bs_jsonw *w = bs_jsonw_new(false);
 	struct bs_fs_stats s;
@@ -590,7 +590,7 @@ static int stats_text(struct bs_fs *fs, struct bs_buf *text)
 static void answer_stats(fuse_req_t req, size_t size)
 {
 	bs_autobuf text = BS_BUF_INIT(XATTR_MAX);
-	int r = stats_text(bs_fs_of(req), &text);
+	int r = bs_fs_stats_text(bs_fs_of(req), &text);
 
 	if (r < 0)
 		(void)fuse_reply_err(req, -r);

@@ -335,9 +335,14 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 	return r;
 }
 
+bool bs_mounted_wait(struct bs_mounted *m)
+{
+	return bs_fs_join(m->fs);
+}
+
 void bs_mounted_join(struct bs_mounted *m)
 {
-	if (!bs_fs_join(m->fs))
+	if (!bs_mounted_wait(m))
 		return;
 	(void)bs_ckpt_free(m->ckpt);
 	(void)bs_reader_free(m->reader);
@@ -345,4 +350,14 @@ void bs_mounted_join(struct bs_mounted *m)
 	(void)bs_loop_free(m->loop);
 	bs_hdfs_place_done(&m->place);
 	free(m);
+}
+
+bool bs_mounted_idle(struct bs_mounted *m)
+{
+	return bs_fs_idle(m->fs);
+}
+
+int bs_mounted_stats(struct bs_mounted *m, struct bs_buf *ret)
+{
+	return bs_fs_stats_text(m->fs, ret);
 }

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 
+struct bs_buf;
 struct bs_error;
 struct bs_mounted;
 
@@ -50,5 +51,10 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 		     struct bs_mounted **ret, struct bs_error *err);
 /* Until it is unmounted and what was written is on HDFS. Then the process has to end. */
 void bs_mounted_join(struct bs_mounted *m);
+/* The same, for whoever has threads that go on to call what follows; whether all is written. */
+bool bs_mounted_wait(struct bs_mounted *m);
+/* Any thread. */
+bool bs_mounted_idle(struct bs_mounted *m);			/* as bs_fs_idle */
+int bs_mounted_stats(struct bs_mounted *m, struct bs_buf *ret); /* JSON */
 
 #endif

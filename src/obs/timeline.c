@@ -40,6 +40,7 @@ const struct bs_span_name bs_timeline_names[BS_SPAN_MAX] = {
 	[BS_SPAN_HOT] = { "hot-pack", "the hot pack streamed into the cache (bytes: that came)" },
 	[BS_SPAN_HOT_USE] = { "hot-use", "a start's reads of its pack, and else (bytes: fetched)" },
 	[BS_SPAN_UNPACK] = { "unpack", "the whole image fetched and unpacked (bytes: of content)" },
+	[BS_SPAN_CKPT] = { "ckpt-mount", "a checkpoint mounted (text: where, or what failed)" },
 	[BS_SPAN_RUNTIME] = { "runtime", "the wrapped runtime's create" },
 	[BS_SPAN_DELETE] = { "delete", "bootseer's part of delete" },
 	[BS_MARK_FIRST_READ] = { "first-read", "the kernel asked for the first block" },

@@ -35,6 +35,7 @@ enum bs_span {
 	BS_SPAN_HOT,	  /* hot pack streamed; bytes: that came */
 	BS_SPAN_HOT_USE,  /* what a start did with its pack; bytes: fetched else */
 	BS_SPAN_UNPACK,	  /* whole image unpacked, the fallback */
+	BS_SPAN_CKPT,	  /* a mount of a checkpoint asked for and attached; text: its target */
 	BS_SPAN_RUNTIME,  /* runc create, where we wait for it */
 	BS_SPAN_DELETE,
 	BS_MARK_FIRST_READ,  /* the first block that the kernel asked for */

@@ -19,6 +19,11 @@ tests_fuzz_fuzz_auth_SOURCES = %D%/fuzz-auth.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_auth_LDADD = $(NET_LIBS)
 tests_fuzz_fuzz_auth_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-ckptask
+tests_fuzz_fuzz_ckptask_SOURCES = %D%/fuzz-ckptask.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ckptask_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_ckptask_LDFLAGS = $(FUZZ_LINK)
+
 ALL_FUZZERS += %D%/fuzz-conf
 tests_fuzz_fuzz_conf_SOURCES = %D%/fuzz-conf.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_conf_LDADD = $(CTL_LIBS)

@@ -219,6 +219,10 @@ UNIT_TESTS += %D%/test-obs-timeline
 tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
 tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-oci-ckptask
+tests_unit_test_oci_ckptask_SOURCES = %D%/test-oci-ckptask.c %D%/unit.h
+tests_unit_test_oci_ckptask_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h
 tests_unit_test_oci_config_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
