@@ -83,6 +83,8 @@ void bs_fsjob_free(struct bs_fsjob *j)
 	(void)pthread_mutex_lock(&j->fs->watch_lock);
 	bs_list_remove(&j->interrupted);
 	(void)pthread_mutex_unlock(&j->fs->watch_lock);
+	if (j->put)
+		j->put(j->held);
 	free(j->name);
 	free(j->name2);
 	free(j->data);
