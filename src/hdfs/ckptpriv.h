@@ -41,6 +41,8 @@ int bs_ckpt_path_check(const char *path, struct bs_error *err);
 char *bs_ckpt_parent(const char *path);
 /* DIR/.bootseer/ID/NAME; NULL: none of it. malloc'ed, NULL: out of memory. */
 char *bs_ckpt_hidden(const char *dir, const char *id, const char *name);
+/* DIR/.bootseer, for whom may write in DIR. */
+int bs_ckpt_make_hidden(struct bs_ckpt *c, const char *dir, struct bs_error *err);
 /* 32 digits at random. */
 int bs_ckpt_new_id(char id[BS_STRIPES_ID_LEN + 1]);
 void bs_ckpt_step(struct bs_ckpt *c, const char *name);

@@ -360,16 +360,15 @@ static int follow(struct bs_writer *w, char **path, struct bs_error *err)
 {
 	bs_autofree char *dir = bs_ckpt_parent(w->path);
 	bs_autofree char *from = in_segment(w, NULL);
-	bs_autofree char *hidden = dir ? bs_ckpt_hidden(dir, NULL, NULL) : NULL;
 	bs_autofree char *to = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
 	char *moved;
 	int r;
 
-	if (!from || !to || !hidden)
+	if (!from || !to)
 		return no_memory(err);
 	if (bs_streq(from, to))
 		return 0;
-	r = bs_nn_mkdirs(nn_of(w), hidden, 0755, err);
+	r = bs_ckpt_make_hidden(w->c, dir, err);
 	if (r == 0)
 		r = bs_nn_rename(nn_of(w), from, to, false, err);
 	if (r < 0)
@@ -455,10 +454,15 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 			    status.len, w->size);
 	bs_hdfs_status_done(&status);
 	bs_ckpt_step(w->c, "rename");
-	if (r == 0)
-		r = bs_nn_rename(nn_of(w), *path, w->path, !w->excl, err);
 	if (r < 0)
 		return r;
+	r = bs_nn_rename(nn_of(w), *path, w->path, !w->excl, err);
+	if (r < 0) {
+		/* it may have been done, or may be yet: the stripes are garbage collection's */
+		free(w->segment_dir);
+		w->segment_dir = NULL;
+		return r;
+	}
 	bs_ckpt_step(w->c, "trash");
 	if (old && bs_view_stripes(old))
 		bs_ckpt_trash(w->c, w->segment_dir, bs_view_stripes(old), s);

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "hdfs/fspriv.h"
 #include "kern/fuseserve.h"
@@ -16,7 +16,7 @@
 #define META_THREADS 16u
 #define DATA_THREADS 64u /* each may wait for the room or the network that its writer needs */
 #define ANSWER_THREADS 3u
-#define CLOSE_WAIT_S 120
+#define CLOSE_WAIT_NS (120 * BS_NS_PER_S)
 #define BACKGROUND_MAX 256u /* requests of the kernel's own at once; its default, 12, caps reads */
 
 static void op_init(void *cookie, struct fuse_conn_info *conn)
@@ -136,15 +136,13 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 /* What was released, and what was read ahead with it, is over. */
 static bool wait_closed(struct bs_fs *fs)
 {
-	struct timespec until;
+	uint64_t until = bs_clock_ns() + CLOSE_WAIT_NS;
 	bool all;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += CLOSE_WAIT_S;
 	(void)pthread_mutex_lock(&fs->watch_lock);
 	while (fs->n_files > fs->n_open && r == 0)
-		r = pthread_cond_clockwait(&fs->closed, &fs->watch_lock, CLOCK_MONOTONIC, &until);
+		r = bs_clock_cond_wait(&fs->closed, &fs->watch_lock, until);
 	all = fs->n_files == 0;
 	(void)pthread_mutex_unlock(&fs->watch_lock);
 	return all;

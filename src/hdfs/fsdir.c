@@ -21,6 +21,7 @@
 #define HIDDEN_LINK BS_CKPT_HIDDEN "-link-"
 
 struct dir {
+	unsigned int refs;    /* atomic; the handle, and jobs */
 	pthread_mutex_t lock; /* guards what follows */
 	bool is_read;
 	struct bs_hdfs_list list;
@@ -32,8 +33,12 @@ static struct dir *dir_of(const struct fuse_file_info *fi)
 	return (struct dir *)(uintptr_t)fi->fh;
 }
 
-static void dir_free(struct dir *d)
+static void dir_put(void *held)
 {
+	struct dir *d = held;
+
+	if (__atomic_sub_fetch(&d->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
 	bs_hdfs_list_done(&d->list);
 	free(d->links);
 	(void)pthread_mutex_destroy(&d->lock);
@@ -50,14 +55,15 @@ void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	(void)pthread_mutex_init(&d->lock, NULL);
+	d->refs = 1;
 	fi->fh = (uintptr_t)d;
 	if (fuse_reply_open(req, fi) < 0)
-		dir_free(d);
+		dir_put(d);
 }
 
 void bs_fsop_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	dir_free(dir_of(fi));
+	dir_put(dir_of(fi));
 	(void)fuse_reply_err(req, 0);
 }
 
@@ -238,26 +244,29 @@ static void run_readdirplus(struct bs_fsjob *j)
 	run(j, true);
 }
 
-void bs_fsop_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
-		     struct fuse_file_info *fi)
+static void start(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi,
+		  void (*fn)(struct bs_fsjob *j))
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_readdir);
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, fn);
 
 	if (!j)
 		return;
 	j->size = size;
 	j->off = off;
+	j->held = dir_of(fi);
+	j->put = dir_put;
+	(void)__atomic_add_fetch(&dir_of(fi)->refs, 1, __ATOMIC_RELAXED);
 	bs_fsjob_queue(&j->fs->meta, j);
+}
+
+void bs_fsop_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
+		     struct fuse_file_info *fi)
+{
+	start(req, ino, size, off, fi, run_readdir);
 }
 
 void bs_fsop_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			 struct fuse_file_info *fi)
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_readdirplus);
-
-	if (!j)
-		return;
-	j->size = size;
-	j->off = off;
-	bs_fsjob_queue(&j->fs->meta, j);
+	start(req, ino, size, off, fi, run_readdirplus);
 }

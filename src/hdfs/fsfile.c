@@ -51,6 +51,22 @@ struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi)
 	return h ? h->units.file : NULL;
 }
 
+static void put_handle(void *held)
+{
+	bs_units_handle_put(held);
+}
+
+void bs_fs_hold(struct bs_fsjob *j)
+{
+	struct handle *h = handle_of(&j->fi);
+
+	if (!h)
+		return;
+	(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
+	j->held = &h->units;
+	j->put = put_handle;
+}
+
 /* --- opening and closing ------------------------------------------------------------------------- */
 
 /* What went wrong was said at the flush. */
@@ -59,6 +75,8 @@ static void close_file(struct handle *h)
 	struct bs_fs *fs = h->fs;
 
 	(void)bs_ckpt_close(h->units.file, NULL);
+	if (h->node)
+		bs_node_unuse(fs, h->node);
 	free(h);
 	(void)pthread_mutex_lock(&fs->watch_lock);
 	fs->n_files--;
@@ -182,13 +200,9 @@ static int handle_new(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle 
 static void handle_release(struct handle *h)
 {
 	struct bs_fs *fs = h->fs;
-	struct bs_node *n = h->node;
 
-	if (n) {
-		if (h->noted)
-			note_release(fs, h);
-		bs_node_unuse(fs, n);
-	}
+	if (h->noted)
+		note_release(fs, h);
 	atomic_fetch_sub(&fs->n_open, 1);
 	bs_units_handle_put(&h->units);
 }
@@ -574,6 +588,7 @@ void bs_fsop_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
 		return;
 	}
 	memcpy(j->data, buf, size);
+	bs_fs_hold(j);
 	bs_fsjob_queue(&j->fs->data, j);
 }
 
@@ -592,8 +607,10 @@ void bs_fsop_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_fil
 {
 	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
 
-	if (j)
-		bs_fsjob_queue(&j->fs->data, j);
+	if (!j)
+		return;
+	bs_fs_hold(j);
+	bs_fsjob_queue(&j->fs->data, j);
 }
 
 void bs_fsop_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -606,6 +623,8 @@ void bs_fsop_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 		return;
 	}
 	j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
-	if (j)
-		bs_fsjob_queue(&j->fs->data, j);
+	if (!j)
+		return;
+	bs_fs_hold(j);
+	bs_fsjob_queue(&j->fs->data, j);
 }

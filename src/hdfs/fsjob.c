@@ -13,7 +13,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -84,6 +83,8 @@ void bs_fsjob_free(struct bs_fsjob *j)
 	(void)pthread_mutex_lock(&j->fs->watch_lock);
 	bs_list_remove(&j->interrupted);
 	(void)pthread_mutex_unlock(&j->fs->watch_lock);
+	if (j->put)
+		j->put(j->held);
 	free(j->name);
 	free(j->name2);
 	free(j->data);
@@ -218,21 +219,13 @@ static void *watch_main(void *arg)
 
 	(void)pthread_mutex_lock(&fs->watch_lock);
 	while (!fs->watch_over) {
-		struct timespec until;
-
 		if (bs_list_empty(&fs->interrupted)) {
 			(void)pthread_cond_wait(&fs->watch_change, &fs->watch_lock);
 			continue;
 		}
 		look_at_all(fs);
-		(void)clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += (long)LOOK_NS;
-		if (until.tv_nsec >= (long)BS_NS_PER_S) {
-			until.tv_nsec -= (long)BS_NS_PER_S;
-			until.tv_sec++;
-		}
-		(void)pthread_cond_clockwait(&fs->watch_change, &fs->watch_lock, CLOCK_MONOTONIC,
-					     &until);
+		(void)bs_clock_cond_wait(&fs->watch_change, &fs->watch_lock,
+					 bs_clock_ns() + LOOK_NS);
 	}
 	(void)pthread_mutex_unlock(&fs->watch_lock);
 	return NULL;

@@ -246,8 +246,10 @@ void bs_fsop_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, answer_attr);
 
-	if (j)
-		bs_fsjob_queue(&j->fs->meta, j);
+	if (!j)
+		return;
+	bs_fs_hold(j);
+	bs_fsjob_queue(&j->fs->meta, j);
 }
 
 static int set_size(struct bs_fsjob *j, const char *path)
@@ -325,6 +327,7 @@ void bs_fsop_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_s
 		return;
 	j->attr = *attr;
 	j->flags = (unsigned int)to_set;
+	bs_fs_hold(j);
 	bs_fsjob_queue(to_set & FUSE_SET_ATTR_SIZE ? &j->fs->data : &j->fs->meta, j);
 }
 

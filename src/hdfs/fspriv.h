@@ -85,6 +85,9 @@ struct bs_fsjob {
 	size_t size;
 	void *data; /* freed with it */
 	struct stat attr;
+	/* a handle's: its caller may be killed, and the handle be released, before run is over */
+	void *held;
+	void (*put)(void *held);
 };
 
 struct bs_fs {
@@ -208,6 +211,8 @@ void bs_fsop_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void bs_fs_keep(struct bs_fs *fs, fuse_ino_t parent, const char *name, const char *path);
 /* What a file has that lost its name, as somebody has it open. -ESTALE: nobody has. */
 int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret);
+/* The handle stays until the job is freed. For a job of a file. */
+void bs_fs_hold(struct bs_fsjob *j);
 /* The handle's file, for setattr and getattr; NULL: no file's. */
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi);
 

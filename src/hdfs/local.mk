@@ -3,7 +3,6 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/ckpt.c %D%/ckpt.h %D%/ckptpriv.h \
 	%D%/commit.c \
-	%D%/create.c %D%/create.h \
 	%D%/datanode.c %D%/datanode.h \
 	%D%/ev.c %D%/ev.h \
 	%D%/exception.c \

@@ -433,6 +433,17 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 	}
 }
 
+int bs_nn_where(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
+{
+	int r;
+
+	c->redirects = true;
+	r = bs_nn_exchange(nn, c, err);
+	if (r == 0 && !c->location)
+		r = bs_reply_location(bs_buf_str(&c->body), c->body.len, &c->location, err);
+	return r;
+}
+
 /* --- making and ending ----------------------------------------------------------------------- */
 
 static char *user_name(const char *wanted)

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/str.h"
-#include "hdfs/create.h"
 #include "hdfs/nnpriv.h"
 #include "hdfs/path.h"
 
+#define QUERY_MAX (256u << 10)
 #define BATCHES_MAX 100000u /* of a directory; a NameNode gives 1000 entries in one */
 
 /* The exchange of an operation without parameters. */
@@ -122,45 +122,9 @@ int bs_nn_space(struct bs_nn *nn, struct bs_hdfs_space *ret, struct bs_error *er
 	return r < 0 ? r : bs_reply_space(bs_buf_str(&c.body), c.body.len, ret, err);
 }
 
-/*
- * The parameters are the Location's, but where to read and whether it is redirected are ours;
- * its path is not: NameNodes leave ';' in it as it is, which cuts the name off.
- */
-static char *query_of(const char *location, const char *op, const char *path)
-{
-	bs_autobuf b = BS_BUF_INIT(256u << 10);
-	const char *at = strchr(location, '?');
-
-	(void)bs_buf_adds(&b, "/webhdfs/v1");
-	bs_hdfs_path_escape(&b, path);
-	(void)bs_buf_addf(&b, "?op=%s", op);
-	for (at = at ? at + 1 : ""; *at && *at != '#'; at += *at == '&') {
-		size_t len = strcspn(at, "&#");
-
-		if (len && strncasecmp(at, "op=", 3) != 0 && strncasecmp(at, "offset=", 7) != 0 &&
-		    strncasecmp(at, "length=", 7) != 0 && strncasecmp(at, "noredirect=", 11) != 0) {
-			(void)bs_buf_adds(&b, "&");
-			(void)bs_buf_add(&b, at, len);
-		}
-		at += len;
-	}
-	return b.error ? NULL : bs_buf_take(&b);
-}
-
-/* The exchange of an operation that is done at a DataNode. */
-static int ask_where(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
-{
-	int r;
-
-	c->redirects = true;
-	r = bs_nn_exchange(nn, c, err);
-	if (r == 0 && !c->location)
-		r = bs_reply_location(bs_buf_str(&c->body), c->body.len, &c->location, err);
-	return in_context(r, c->path, err);
-}
-
 int bs_nn_open_query(struct bs_nn *nn, const char *path, char **ret, struct bs_error *err)
 {
+	bs_autobuf b = BS_BUF_INIT(QUERY_MAX);
 	bs_autocall c = { 0 };
 	int r = bs_nn_call_init(&c, "GET", "OPEN", path, err);
 
@@ -168,47 +132,18 @@ int bs_nn_open_query(struct bs_nn *nn, const char *path, char **ret, struct bs_e
 		return r;
 	bs_nn_add_u64(&c, "offset", 0);
 	bs_nn_add_u64(&c, "length", 1);
-	r = ask_where(nn, &c, err);
+	r = bs_nn_where(nn, &c, err);
 	if (r < 0)
-		return r;
-	*ret = query_of(c.location, c.op, path);
+		return in_context(r, path, err);
+	/* its path is not the Location's: NameNodes leave ';' as it is, which cuts the name off */
+	(void)bs_buf_adds(&b, "/webhdfs/v1");
+	bs_hdfs_path_escape(&b, path);
+	(void)bs_buf_adds(&b, "?op=OPEN");
+	bs_hdfs_location_params(&b, c.location);
+	if (b.error)
+		return bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	*ret = bs_buf_take(&b);
 	return *ret ? 0 : bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
-int bs_nn_create_query(struct bs_nn *nn, const struct bs_create *create, char **ret_query,
-		       char **ret_origin, struct bs_error *err)
-{
-	bs_autocall c = { 0 };
-	const char *host;
-	int r = bs_nn_call_init(&c, "PUT", "CREATE", create->path, err);
-
-	if (r < 0)
-		return r;
-	bs_nn_add(&c, "overwrite", create->overwrite ? "true" : "false");
-	(void)bs_buf_addf(&c.query, "&permission=%o", create->mode & 01777);
-	if (create->replication)
-		bs_nn_add_u64(&c, "replication", create->replication);
-	if (create->block_size)
-		bs_nn_add_u64(&c, "blocksize", create->block_size);
-	r = ask_where(nn, &c, err);
-	if (r < 0)
-		return r;
-	host = strstr(c.location, "://");
-	if (!host)
-		return bs_fail(err, -EBADMSG, "HDFS '%s': the NameNode's Location is no URL",
-			       create->path);
-	*ret_query = query_of(c.location, c.op, create->path);
-	*ret_origin = strndup(c.location,
-			      (size_t)(host + 3 - c.location) + strcspn(host + 3, "/?#"));
-	return *ret_query && *ret_origin ? 0 : bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
-static int hex(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* "0x0a1b" in place. */
@@ -218,11 +153,11 @@ static int unhex(char *text, size_t *ret_len)
 	size_t n = 0;
 
 	for (; at && at[0]; at += 2) {
-		int high = hex(at[0]), low = high < 0 ? -1 : hex(at[1]);
+		int byte = bs_hdfs_hex(at);
 
-		if (low < 0)
+		if (byte < 0)
 			return -EBADMSG;
-		text[n++] = (char)(high << 4 | low);
+		text[n++] = (char)byte;
 	}
 	*ret_len = n;
 	return at ? 0 : -EBADMSG;

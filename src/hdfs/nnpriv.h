@@ -8,8 +8,6 @@
 #include "base/mem.h"
 #include "hdfs/namenode.h"
 
-struct bs_create;
-
 struct bs_nn_call {
 	const char *method; /* a literal */
 	const char *op;	    /* a literal */
@@ -31,14 +29,10 @@ void bs_nn_call_done(struct bs_nn_call *c);
 void bs_nn_add(struct bs_nn_call *c, const char *name, const char *value);
 void bs_nn_add_u64(struct bs_nn_call *c, const char *name, uint64_t value);
 
-/*
- * "/webhdfs/v1/PATH?op=CREATE&…" for a DataNode, and the one that the NameNode chose
- * ("http://HOST:PORT"); both malloc'ed.
- */
-int bs_nn_create_query(struct bs_nn *nn, const struct bs_create *create, char **ret_query,
-		       char **ret_origin, struct bs_error *err);
-
 /* The whole exchange: 0 and body, or what it failed with. */
 int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err);
+
+/* Of an operation that is done at a DataNode: the same, and a location. */
+int bs_nn_where(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err);
 
 #endif

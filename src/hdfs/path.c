@@ -5,6 +5,7 @@
 #include "hdfs/path.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,12 +48,19 @@ void bs_hdfs_path_escape(struct bs_buf *b, const char *path)
 	}
 }
 
-static int hex(char c)
+static int digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
 	c |= 0x20;
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+int bs_hdfs_hex(const char *two)
+{
+	int high = digit(two[0]), low = high < 0 ? -1 : digit(two[1]);
+
+	return low < 0 ? -EINVAL : high << 4 | low;
 }
 
 int bs_hdfs_path_unescape(const char *text, char **ret)
@@ -63,20 +71,50 @@ int bs_hdfs_path_unescape(const char *text, char **ret)
 	if (!path)
 		return -ENOMEM;
 	for (; *text; text++) {
-		int high, low;
+		int byte;
 
 		if (*text != '%') {
 			path[n++] = *text;
 			continue;
 		}
-		high = hex(text[1]);
-		low = high < 0 ? -1 : hex(text[2]);
-		if (low < 0 || (high == 0 && low == 0))
+		byte = bs_hdfs_hex(text + 1);
+		if (byte <= 0)
 			return -EINVAL;
-		path[n++] = (char)(high << 4 | low);
+		path[n++] = (char)byte;
 		text += 2;
 	}
 	path[n] = '\0';
 	*ret = bs_take(&path);
 	return 0;
+}
+
+static bool is_callers(const char *param)
+{
+	static const char *const names[] = {
+		"op=",	       "offset=",	"length=",     "noredirect=",
+		"blocksize=",  "replication=",	"permission=", "unmaskedpermission=",
+		"overwrite=",  "createparent=", "createflag=", "excludedatanodes=",
+		"buffersize=",
+	};
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++) {
+		if (strncasecmp(param, names[i], strlen(names[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+void bs_hdfs_location_params(struct bs_buf *b, const char *location)
+{
+	const char *at = strchr(location, '?');
+
+	while (at && *at && *at != '#') {
+		size_t len = strcspn(++at, "&#");
+
+		if (len && !is_callers(at)) {
+			(void)bs_buf_adds(b, "&");
+			(void)bs_buf_add(b, at, len);
+		}
+		at += len;
+	}
 }

@@ -21,4 +21,13 @@ void bs_hdfs_path_escape(struct bs_buf *b, const char *path);
 /* The bytes of an escaped path; malloc'ed. -EINVAL for a bad escape or an escaped NUL. */
 int bs_hdfs_path_unescape(const char *text, char **ret);
 
+/*
+ * Appends "&NAME=VALUE…" of a Location: what a DataNode has to be told (namenoderpcaddress, a
+ * token), but nothing that the caller says itself.
+ */
+void bs_hdfs_location_params(struct bs_buf *b, const char *location);
+
+/* Two hexadecimal digits, or -EINVAL. */
+int bs_hdfs_hex(const char *two);
+
 #endif

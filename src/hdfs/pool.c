@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -30,19 +29,10 @@ struct bs_pool {
 /* With the lock: something may have come, or the time. */
 static void wait_for_work(struct bs_pool *p)
 {
-	struct timespec ts;
-	uint64_t now;
-
-	if (!p->every) {
+	if (!p->every)
 		(void)pthread_cond_wait(&p->changed, &p->lock);
-		return;
-	}
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = bs_clock_ns();
-	if (p->next_ns > now) {
-		ts.tv_sec += (time_t)((p->next_ns - now) / BS_NS_PER_S) + 1;
-		(void)pthread_cond_clockwait(&p->changed, &p->lock, CLOCK_MONOTONIC, &ts);
-	}
+	else if (p->next_ns > bs_clock_ns())
+		(void)bs_clock_cond_wait(&p->changed, &p->lock, p->next_ns);
 }
 
 static void *work(void *cookie)

@@ -73,69 +73,22 @@ struct bs_targets *bs_targets_free(struct bs_targets *t)
 
 /* --- learning -------------------------------------------------------------------------------- */
 
-static bool is_ours(const char *param)
-{
-	static const char *const names[] = { "op",
-					     "blocksize",
-					     "replication",
-					     "permission",
-					     "overwrite",
-					     "noredirect",
-					     "createparent",
-					     "createflag",
-					     "excludedatanodes",
-					     "unmaskedpermission",
-					     "buffersize" };
-
-	for (size_t i = 0; i < BS_ARRAY_LEN(names); i++) {
-		size_t n = strlen(names[i]);
-
-		if (strncasecmp(param, names[i], n) == 0 && param[n] == '=')
-			return true;
-	}
-	return false;
-}
-
-static char *query_of(const char *location)
-{
-	bs_autobuf b = BS_BUF_INIT(QUERY_MAX);
-	const char *at = strchr(location, '?');
-
-	(void)bs_buf_adds(&b, "");
-	while (at && *at && *at != '#') {
-		size_t len = strcspn(++at, "&#");
-
-		if (len && !is_ours(at)) {
-			(void)bs_buf_adds(&b, "&");
-			(void)bs_buf_add(&b, at, len);
-		}
-		at += len;
-	}
-	return b.error ? NULL : bs_strf("%s", bs_buf_str(&b));
-}
-
 /* One Location: its authority is where a CREATE would go. */
 static int ask(struct bs_targets *t, const char *path, const struct bs_strv *without, char **ret,
 	       struct bs_error *err)
 {
 	bs_autocall c = { 0 };
-	bs_autofree char *location = NULL;
 	int r = bs_nn_call_init(&c, "PUT", "CREATE", path, err);
 
 	if (r < 0)
 		return r;
-	c.redirects = true;
 	bs_nn_add(&c, "overwrite", "false");
 	for (size_t i = 0; i < without->n; i++)
 		(void)bs_buf_addf(&c.query, "%s%s", i ? "," : "&excludedatanodes=", without->v[i]);
-	r = bs_nn_exchange(t->nn, &c, err);
+	r = bs_nn_where(t->nn, &c, err);
 	if (r < 0)
 		return r;
-	if (!c.location)
-		r = bs_reply_location(bs_buf_str(&c.body), c.body.len, &location, err);
-	if (r < 0)
-		return r;
-	*ret = c.location ? bs_take(&c.location) : bs_take(&location);
+	*ret = bs_take(&c.location);
 	return 0;
 }
 
@@ -190,8 +143,12 @@ static int add_found(struct found *f, const char *location)
 		return -EBADMSG;
 	if (bs_strv_has(&f->authorities, authority))
 		return 0; /* an older NameNode, which knows no exclusion */
-	if (!f->query)
-		f->query = query_of(location);
+	if (!f->query) {
+		bs_autobuf b = BS_BUF_INIT(QUERY_MAX);
+
+		bs_hdfs_location_params(&b, location);
+		f->query = b.error ? NULL : bs_strf("%s", bs_buf_str(&b));
+	}
 	/* by its host, since the port is that of HTTP */
 	if (!f->query ||
 	    bs_strv_addf(&f->excluded, "%.*s", (int)(colon - authority), authority) < 0 ||

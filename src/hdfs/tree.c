@@ -253,6 +253,18 @@ static int is_empty(struct bs_ckpt *c, const char *path, bool *ret_hidden, struc
 	return r;
 }
 
+int bs_ckpt_make_hidden(struct bs_ckpt *c, const char *dir, struct bs_error *err)
+{
+	bs_autofree char *hidden = bs_ckpt_hidden(dir, NULL, NULL);
+	struct bs_hdfs_status s = { 0 };
+	int r = hidden ? bs_nn_status(c->o.nn, dir, &s, err) : no_memory(err);
+
+	if (r == 0)
+		r = bs_nn_mkdirs(c->o.nn, hidden, s.mode, err);
+	bs_hdfs_status_done(&s);
+	return r;
+}
+
 /* Of a directory that is empty as far as anybody sees. */
 static int remove_hidden(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
@@ -320,8 +332,7 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const char *from,
 			 const char *to, struct bs_error *err)
 {
-	bs_autofree char *hidden = bs_ckpt_hidden(to, NULL, NULL);
-	int r = hidden ? bs_nn_mkdirs(c->o.nn, hidden, 0755, err) : no_memory(err);
+	int r = bs_ckpt_make_hidden(c, to, err);
 
 	for (uint32_t i = 0; r == 0 && i < s->n_segments; i++) {
 		bs_autofree char *old = bs_ckpt_hidden(from, s->segments[i].id, NULL);

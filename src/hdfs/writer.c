@@ -138,12 +138,27 @@ char *bs_writer_part_name(const struct bs_wrec *rec)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
+/*
+ * Where the segment is made: beside the file. CONCAT has no way to write a comma, so where one is
+ * in a name, it is made further up, and moved when it is whole. malloc'ed.
+ */
+static char *building_site(const struct bs_writer *w)
+{
+	char *dir = bs_ckpt_parent(w->path);
+
+	while (dir && strchr(dir, ',')) {
+		char *up = bs_ckpt_parent(dir);
+
+		free(dir);
+		dir = up;
+	}
+	return dir;
+}
+
 int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
 {
-	bs_autofree char *dir = bs_ckpt_parent(w->path);
-	bs_autofree char *hidden = dir ? bs_ckpt_hidden(dir, NULL, NULL) : NULL;
+	bs_autofree char *dir = building_site(w);
 	bs_autofree char *segment = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
-	struct bs_hdfs_status s = { 0 };
 	uint32_t mode = 0700 | w->mode | (w->mode & 0444) >> 2;
 	int r;
 
@@ -157,13 +172,10 @@ int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
 	if (w->files == 0)
 		w->files = w->c->o.files ? w->c->o.files : bs_stripe_files((uint64_t)r);
 	r = bs_ckpt_replication(w->c, &w->replication, err);
-	if (r == 0)
-		r = bs_nn_status(w->c->o.nn, dir, &s, err);
 	if (r < 0)
 		return r;
 	bs_ckpt_step(w->c, "mkdir");
-	r = bs_nn_mkdirs(w->c->o.nn, hidden, s.mode, err);
-	bs_hdfs_status_done(&s);
+	r = bs_ckpt_make_hidden(w->c, dir, err);
 	if (r == 0)
 		r = bs_nn_mkdirs(w->c->o.nn, segment, mode & 01777, err);
 	if (r == 0)
@@ -374,10 +386,12 @@ static int read_part(struct bs_writer *w, const struct bs_wrec *rec, uint8_t *to
 static int before(struct bs_writer *w, struct bs_wrec *rec, uint8_t *to, uint32_t *ret_len,
 		  struct bs_error *err)
 {
-	bool sent, there;
+	bool sent, there, lost;
 	ssize_t n;
 
 	(void)pthread_mutex_lock(&w->lock);
+	/* what was sent and is not there would seem to be the base's */
+	lost = w->error < 0;
 	sent = rec->sent != NULL;
 	there = rec->there;
 	if (sent) {
@@ -388,6 +402,8 @@ static int before(struct bs_writer *w, struct bs_wrec *rec, uint8_t *to, uint32_
 		*ret_len = rec->len;
 	}
 	(void)pthread_mutex_unlock(&w->lock);
+	if (lost)
+		return bs_writer_error(w, err);
 	if (sent)
 		return 0;
 	if (there)
@@ -412,9 +428,6 @@ int bs_writer_fault_in(struct bs_writer *w, struct bs_wrec *rec, struct bs_error
 
 	if (p->buf && p->whole)
 		return 0;
-	r = bs_writer_error(w, err); /* else what was lost would seem to be the base's */
-	if (r < 0)
-		return r;
 	old = malloc(w->unit);
 	if (!old)
 		return no_memory(err);

@@ -10,12 +10,12 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "kern/fusedev.h"
 
-#define INIT_WAIT_S 10
+#define INIT_WAIT_NS (10 * BS_NS_PER_S)
 
 struct bs_fuseserve {
 	struct bs_fuseserve_options o;
@@ -126,14 +126,12 @@ static int start_threads(struct bs_fuseserve *fs, unsigned int first, unsigned i
 
 static int wait_ready(struct bs_fuseserve *fs, struct bs_error *err)
 {
-	struct timespec until;
+	uint64_t until = bs_clock_ns() + INIT_WAIT_NS;
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += INIT_WAIT_S;
 	(void)pthread_mutex_lock(&fs->lock);
 	while (!fs->ready && r == 0)
-		r = pthread_cond_clockwait(&fs->changed, &fs->lock, CLOCK_MONOTONIC, &until);
+		r = bs_clock_cond_wait(&fs->changed, &fs->lock, until);
 	(void)pthread_mutex_unlock(&fs->lock);
 	return r ? bs_fail(err, -ETIMEDOUT, "the kernel's FUSE did not say a word") : 0;
 }

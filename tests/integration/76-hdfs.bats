@@ -340,22 +340,6 @@ spoil() {
 	refused ENOENT stat "$HDFS_URI/concat/p1"
 }
 
-@test "files are written where they are wanted, and refused where there is one" {
-	local i
-	for i in 1 2 3 4; do
-		tool put "$HDFS_URI/put;$i" "$HDFS_ROOT/file" "$(hdfs_datanode_ip $i):9864"
-		[ "$(hdfs_blocks "/put%3B$i" | cut -d' ' -f3)" = "$(hdfs_datanode_ip $i)" ]
-	done
-	tool read "$HDFS_URI/put;4" | cmp - "$HDFS_ROOT/file"
-	refused EEXIST put "$HDFS_URI/put;1" "$HDFS_ROOT/file"
-	tool put "$HDFS_URI/put;1" "$HDFS_ROOT/empty" '' overwrite
-	[ "$(tool read "$HDFS_URI/put;1" | wc -c)" = 0 ]
-	hdfs_datanode_pause 3
-	refused ETIMEDOUT --deadline 3s put "$HDFS_URI/put5" "$HDFS_ROOT/file" "$(hdfs_datanode_ip 3):9864"
-	hdfs_datanode_resume 3
-	refused EHOSTUNREACH put "$HDFS_URI/put5" "$HDFS_ROOT/file" "$(hdfs_datanode_ip 3):1"
-}
-
 @test "a file that is replaced while it is read: the old bytes or ESTALE" {
 	local rc=0
 	hdfs_put "$HDFS_ROOT/file" /replaced 'replication=1&blocksize=4194304'
@@ -381,7 +365,7 @@ spoil() {
 	hdfs_start --datanodes 1 --tokens --conf dfs.encrypt.data.transfer=true
 	[ "$HDFS_ROOT" = "$BST_ROOT" ]
 	head -c 3000000 /dev/urandom >"$HDFS_ROOT/file"
-	tool put "$HDFS_URI/file" "$HDFS_ROOT/file"
+	hdfs_put "$HDFS_ROOT/file" /file
 	same /file
 	[ "$(stat_of http)" = 3000000 ]
 	hdfs_stop

@@ -131,6 +131,20 @@ slow_links() {
 	refused ESTALE ckload "$url/f"
 }
 
+@test "hostile names are written, by both layouts" {
+	local layout d n='a;b%41+c#d?e f&g=h,i'
+	for layout in striped plain; do
+		d=$url/$layout$n
+		tool mkdirs "$d" 755
+		tool --unit 1M --layout $layout cksave "$d/$n" "$HDFS_ROOT/file"
+		tool ckload "$d/$n" | cmp - "$HDFS_ROOT/file"
+		tool --http ckload "$d/$n" | cmp - "$HDFS_ROOT/file"
+		tool --create ckedit "$d/$n small" w:0:some
+		[ "$(tool ckload "$d/$n small")" = some ]
+		[ "$(tool ckls "$d" | sort)" = "$n 41943977"$'\n'"$n small 4" ]
+	done
+}
+
 @test "layout=plain makes an ordinary file, on all DataNodes" {
 	tool --layout plain cksave "$url/f" "$HDFS_ROOT/file"
 	hdfs_dfs -get "$dir/f" "$BST_ROOT/back"

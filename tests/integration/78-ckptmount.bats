@@ -246,6 +246,26 @@ for i in range(20):
 	hdfs_rest DELETE /r/one op=DELETE
 }
 
+@test "who writes can be killed while no DataNode takes the bytes, and the mount goes on" {
+	local i pid server
+	hdfs_rest PUT /k op=MKDIRS
+	ckpt_mount m /k deadline=8s,write_file=8M,replication=1
+	server=$(ckpt_pid m)
+	dd if="$HDFS_ROOT/data" of="$BST_ROOT/m/killed" bs=1M conv=fsync status=none 3>&- &
+	pid=$!
+	disown
+	bst_wait 10 test -e "$BST_ROOT/m/killed"
+	for i in 1 2 3 4; do hdfs_datanode_pause $i; done
+	sleep 1
+	kill -KILL $pid
+	bst_wait 5 bst_dead $pid
+	for i in 1 2 3 4; do hdfs_datanode_resume $i; done
+	bst_wait 30 hdfs_live 4
+	bst_wait 30 cp "$HDFS_ROOT/data" "$BST_ROOT/m/next"
+	cmp "$BST_ROOT/m/next" "$HDFS_ROOT/data"
+	[ "$(ckpt_pid m)" = "$server" ]
+}
+
 # posix LAYOUT NAME...: the battery on a mount; what may fail is named.
 posix() {
 	local layout=$1 failed

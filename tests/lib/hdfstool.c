@@ -13,7 +13,6 @@
  *   stress URL FILE THREADS N  that many threads read N random ranges each of one open file,
  *                           and compare them with FILE's
  *   again URL N MS          stat, N times with pauses of MS between
- *   put URL FILE [DATANODE [overwrite]]  DATANODE "ADDRESS:PORT", or "" for any
  *   mkdirs URL MODE | rename URL PATH [overwrite] | delete URL [recursive]
  *   chmod URL MODE | chown URL OWNER GROUP | times URL MTIME ATIME | setrep URL N
  *   truncate URL LEN | concat URL PATH... | summary URL | space URL | defaults URL
@@ -51,7 +50,6 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "hdfs/ckpt.h"
-#include "hdfs/create.h"
 #include "hdfs/file.h"
 #include "hdfs/namenode.h"
 #include "hdfs/place.h"
@@ -299,23 +297,6 @@ static int do_again(struct tool *t, struct bs_error *err)
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
 	return r;
-}
-
-static int do_put(struct tool *t, struct bs_error *err)
-{
-	bs_autofree char *bytes = NULL;
-	size_t len;
-	struct bs_create c = { .path = t->path, .replication = 1, .deadline_ns = t->deadline_ns };
-	int r = bs_read_file_at(AT_FDCWD, arg(t, 0), 0, 1u << 30, &bytes, &len);
-
-	if (r < 0)
-		return r;
-	c.bytes = bytes;
-	c.len = len;
-	if (t->n_args > 1 && *arg(t, 1))
-		c.datanode = arg(t, 1);
-	c.overwrite = t->n_args > 2;
-	return bs_hdfs_create(t->nn, &c, err);
 }
 
 static int do_mkdirs(struct tool *t, struct bs_error *err)
@@ -687,20 +668,19 @@ static const struct {
 	const char *name;
 	int (*fn)(struct tool *t, struct bs_error *err);
 } verbs[] = {
-	{ "resolve", do_resolve },     { "stat", do_stat },	    { "ls", do_ls },
-	{ "read", do_read },	       { "fetch", do_fetch },	    { "slow", do_slow },
-	{ "again", do_again },	       { "stress", do_stress },	    { "put", do_put },
-	{ "mkdirs", do_mkdirs },       { "rename", do_rename },	    { "delete", do_delete },
-	{ "chmod", do_chmod },	       { "chown", do_chown },	    { "times", do_times },
-	{ "setrep", do_setrep },       { "truncate", do_truncate }, { "concat", do_concat },
-	{ "summary", do_summary },     { "space", do_space },	    { "defaults", do_defaults },
-	{ "setxattr", do_setxattr },   { "getxattr", do_getxattr }, { "lsxattr", do_lsxattr },
-	{ "rmxattr", do_rmxattr },     { "token", do_token },	    { "renew", do_renew },
-	{ "tokenfile", do_tokenfile }, { "cksave", do_cksave },	    { "ckload", do_ckload },
-	{ "ckfetch", do_ckfetch },     { "ckstat", do_ckstat },	    { "ckls", do_ckls },
-	{ "ckrm", do_ckrm },	       { "ckmv", do_ckmv },	    { "ckedit", do_ckedit },
-	{ "ckgc", do_ckgc },	       { "ckslow", do_ckslow },	    { "ckrmdir", do_ckrmdir },
-	{ "ckchmod", do_ckchmod },
+	{ "resolve", do_resolve },   { "stat", do_stat },	  { "ls", do_ls },
+	{ "read", do_read },	     { "fetch", do_fetch },	  { "slow", do_slow },
+	{ "again", do_again },	     { "stress", do_stress },	  { "mkdirs", do_mkdirs },
+	{ "rename", do_rename },     { "delete", do_delete },	  { "chmod", do_chmod },
+	{ "chown", do_chown },	     { "times", do_times },	  { "setrep", do_setrep },
+	{ "truncate", do_truncate }, { "concat", do_concat },	  { "summary", do_summary },
+	{ "space", do_space },	     { "defaults", do_defaults }, { "setxattr", do_setxattr },
+	{ "getxattr", do_getxattr }, { "lsxattr", do_lsxattr },	  { "rmxattr", do_rmxattr },
+	{ "token", do_token },	     { "renew", do_renew },	  { "tokenfile", do_tokenfile },
+	{ "cksave", do_cksave },     { "ckload", do_ckload },	  { "ckfetch", do_ckfetch },
+	{ "ckstat", do_ckstat },     { "ckls", do_ckls },	  { "ckrm", do_ckrm },
+	{ "ckmv", do_ckmv },	     { "ckedit", do_ckedit },	  { "ckgc", do_ckgc },
+	{ "ckslow", do_ckslow },     { "ckrmdir", do_ckrmdir },	  { "ckchmod", do_ckchmod },
 };
 
 struct given {

@@ -254,6 +254,39 @@ static void escapes_go_both_ways(void **state)
 	assert_int_equal(bs_hdfs_path_unescape("a%g0", &none), -EINVAL);
 }
 
+static void of_a_location_what_is_the_namenodes_is_kept(void **state)
+{
+	static const struct {
+		const char *location, *want;
+	} cases[] = {
+		{ "http://h:1/webhdfs/v1/a", "" },
+		{ "http://h:1/webhdfs/v1/a?", "" },
+		{ "", "" },
+		{ "http://h:1/a?op=CREATE&user.name=me&namenoderpcaddress=n:8020&overwrite=true",
+		  "&user.name=me&namenoderpcaddress=n:8020" },
+		{ "h?OP=x&Offset=1&&LENGTH=2&noredirect=&blocksize=1&opx=2&t=%26#f?a=b&c=d",
+		  "&opx=2&t=%26" },
+	};
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
+		bs_autobuf b = BS_BUF_INIT(4096);
+
+		(void)bs_buf_adds(&b, "");
+		bs_hdfs_location_params(&b, cases[i].location);
+		assert_string_equal(bs_buf_str(&b), cases[i].want);
+	}
+}
+
+static void hexadecimal_digits_are_two(void **state)
+{
+	assert_int_equal(bs_hdfs_hex("00"), 0);
+	assert_int_equal(bs_hdfs_hex("aFx"), 0xaf);
+	assert_int_equal(bs_hdfs_hex(""), -EINVAL);
+	assert_int_equal(bs_hdfs_hex("1"), -EINVAL);
+	assert_int_equal(bs_hdfs_hex("g0"), -EINVAL);
+	assert_int_equal(bs_hdfs_hex("0 "), -EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -265,6 +298,8 @@ int main(void)
 		UNIT_TEST(bad_urls_are_refused),
 		UNIT_TEST(paths_are_those_that_hdfs_can_have),
 		UNIT_TEST(escapes_go_both_ways),
+		UNIT_TEST(of_a_location_what_is_the_namenodes_is_kept),
+		UNIT_TEST(hexadecimal_digits_are_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
