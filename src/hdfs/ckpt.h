@@ -39,6 +39,7 @@ struct bs_ckpt_file;
 struct bs_error;
 struct bs_nn;
 struct bs_reader;
+struct bs_stripes;
 struct bs_view;
 struct bs_writer;
 
@@ -81,6 +82,9 @@ int bs_ckpt_stat(struct bs_ckpt *c, const char *path, struct bs_hdfs_status *ret
 /* All entries in the order of bytes, those that are being created too. One walk of LISTSTATUS. */
 int bs_ckpt_list(struct bs_ckpt *c, const char *path, struct bs_hdfs_list *ret,
 		 struct bs_error *err);
+/* 1: the file is striped, and that is its manifest; 0: it is a plain one. */
+int bs_ckpt_manifest(struct bs_ckpt *c, const char *path, struct bs_stripes *ret,
+		     struct bs_error *err);
 /* -EEXIST */
 int bs_ckpt_mkdir(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_error *err);
 /* -ENOTEMPTY as a user sees it; garbage of dead writers goes with it. */

@@ -111,7 +111,7 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 	if (!fs)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	fs->o = *o;
-	bs_nodes_init(&fs->nodes);
+	bs_fsnodes_init(&fs->nodes);
 	r = bs_fsowners_new(o->uid, o->gid, o->one_owner, &fs->owners);
 	if (r == 0 && o->memory_bytes) {
 		fs->unitpool = bs_unitpool_new(o->memory_bytes);

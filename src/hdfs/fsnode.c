@@ -25,7 +25,7 @@ static char *key_new(uint64_t parent, const char *name, size_t *ret_len)
 	return key;
 }
 
-void bs_nodes_init(struct bs_nodes *t)
+void bs_fsnodes_init(struct bs_nodes *t)
 {
 	(void)pthread_mutex_init(&t->lock, NULL);
 	bs_map_init(&t->by_id);
@@ -43,7 +43,7 @@ static void node_free(struct bs_node *n)
 	free(n);
 }
 
-void bs_nodes_done(struct bs_nodes *t)
+void bs_fsnodes_done(struct bs_nodes *t)
 {
 	size_t pos = 0;
 	struct bs_node *n;

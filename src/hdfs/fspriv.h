@@ -133,8 +133,8 @@ void bs_fswatch_stop(struct bs_fs *fs);
 
 /* --- nodes ------------------------------------------------------------------------------------- */
 
-void bs_nodes_init(struct bs_nodes *t);
-void bs_nodes_done(struct bs_nodes *t);
+void bs_fsnodes_init(struct bs_nodes *t);
+void bs_fsnodes_done(struct bs_nodes *t);
 /* The path on HDFS of the node, or of name in it; malloc'ed. -ESTALE: the node has no name any more. */
 int bs_nodes_path(struct bs_fs *fs, fuse_ino_t ino, const char *name, char **ret);
 /* One more look-up of what HDFS has at name in parent. -ENOMEM, -ESTALE. */

@@ -289,18 +289,67 @@ static void add_stats(void *cookie, struct bs_jsonw *w)
 	bs_jsonw_end(w);
 }
 
+static int make_tree(struct bs_mounted *m, const struct bs_mount_options *o, struct bs_error *err)
+{
+	const struct bs_ckpt_options co = { .nn = m->nn,
+					    .reader = m->reader,
+					    .read_only = o->read_only,
+					    .layout = o->plain ? BS_CKPT_PLAIN : BS_CKPT_STRIPED,
+					    .unit = (uint32_t)o->unit,
+					    .files = (uint32_t)o->files,
+					    .replication = (uint32_t)o->replication,
+					    .file_bytes = o->write_file,
+					    .mount_bytes = o->write_mount,
+					    .deadline_ns = o->deadline_ns,
+					    .grace_ns = o->grace_ns };
+
+	return bs_ckpt_new(&co, &m->ckpt, err);
+}
+
+int bs_mounted_connect(const char *source, const struct bs_mount_options *o,
+		       struct bs_mounted **ret, struct bs_error *err)
+{
+	struct bs_mounted *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = connect_to(m, source, o, err);
+	if (r == 0)
+		r = make_tree(m, o, err);
+	if (r < 0)
+		(void)bs_mounted_free(m);
+	else
+		*ret = m;
+	return r;
+}
+
+struct bs_ckpt *bs_mounted_ckpt(struct bs_mounted *m)
+{
+	return m->ckpt;
+}
+
+const char *bs_mounted_path(const struct bs_mounted *m)
+{
+	return m->place.path;
+}
+
+struct bs_mounted *bs_mounted_free(struct bs_mounted *m)
+{
+	if (!m)
+		return NULL;
+	(void)bs_ckpt_free(m->ckpt);
+	(void)bs_reader_free(m->reader);
+	(void)bs_nn_free(m->nn);
+	(void)bs_loop_free(m->loop);
+	bs_hdfs_place_done(&m->place);
+	free(m);
+	return NULL;
+}
+
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
 		     struct bs_mounted **ret, struct bs_error *err)
 {
-	struct bs_ckpt_options co = { .read_only = o->read_only,
-				      .layout = o->plain ? BS_CKPT_PLAIN : BS_CKPT_STRIPED,
-				      .unit = (uint32_t)o->unit,
-				      .files = (uint32_t)o->files,
-				      .replication = (uint32_t)o->replication,
-				      .file_bytes = o->write_file,
-				      .mount_bytes = o->write_mount,
-				      .deadline_ns = o->deadline_ns,
-				      .grace_ns = o->grace_ns };
 	struct bs_fs_options fo = { .user = o->user,
 				    .fuse_fd = fuse_fd,
 				    .read_only = o->read_only,
@@ -317,11 +366,8 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 	r = connect_to(m, source, o, err);
 	if (r == 0)
 		r = find_root(m, err);
-	if (r < 0)
-		return r;
-	co.nn = m->nn;
-	co.reader = m->reader;
-	r = bs_ckpt_new(&co, &m->ckpt, err);
+	if (r == 0)
+		r = make_tree(m, o, err);
 	if (r < 0)
 		return r;
 	fo.ckpt = m->ckpt;
@@ -342,14 +388,8 @@ bool bs_mounted_wait(struct bs_mounted *m)
 
 void bs_mounted_join(struct bs_mounted *m)
 {
-	if (!bs_mounted_wait(m))
-		return;
-	(void)bs_ckpt_free(m->ckpt);
-	(void)bs_reader_free(m->reader);
-	(void)bs_nn_free(m->nn);
-	(void)bs_loop_free(m->loop);
-	bs_hdfs_place_done(&m->place);
-	free(m);
+	if (bs_mounted_wait(m))
+		(void)bs_mounted_free(m);
 }
 
 bool bs_mounted_idle(struct bs_mounted *m)

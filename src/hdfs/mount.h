@@ -14,6 +14,7 @@
 #include "base/mem.h"
 
 struct bs_buf;
+struct bs_ckpt;
 struct bs_error;
 struct bs_mounted;
 
@@ -56,5 +57,16 @@ bool bs_mounted_wait(struct bs_mounted *m);
 /* Any thread. */
 bool bs_mounted_idle(struct bs_mounted *m);			/* as bs_fs_idle */
 int bs_mounted_stats(struct bs_mounted *m, struct bs_buf *ret); /* JSON */
+
+/*
+ * The client alone, for tools: the tree of the HDFS that the source means, and the path in it.
+ * To be freed when all handles of the tree are closed.
+ */
+int bs_mounted_connect(const char *source, const struct bs_mount_options *o,
+		       struct bs_mounted **ret, struct bs_error *err);
+struct bs_ckpt *bs_mounted_ckpt(struct bs_mounted *m);
+const char *bs_mounted_path(const struct bs_mounted *m);
+struct bs_mounted *bs_mounted_free(struct bs_mounted *m);
+DEFINE_BS_AUTO(mounted, struct bs_mounted, bs_mounted_free)
 
 #endif

@@ -357,3 +357,18 @@ ssize_t bs_view_pread(struct bs_view *v, void *buf, size_t len, uint64_t off, st
 	}
 	return (ssize_t)done;
 }
+
+int bs_ckpt_manifest(struct bs_ckpt *c, const char *path, struct bs_stripes *ret,
+		     struct bs_error *err)
+{
+	bs_auto(view) struct bs_view *v = NULL;
+	int r = bs_ckpt_path_check(path, err);
+
+	if (r == 0)
+		r = bs_view_open(c, path, &v, err);
+	if (r == 0 && v->striped) {
+		*ret = v->stripes;
+		r = 1;
+	}
+	return r;
+}

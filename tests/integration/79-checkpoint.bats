@@ -281,3 +281,96 @@ node_answers() {
 	bst_wait 10 node_answers
 	all_gone
 }
+
+@test "bootseerctl ckpt: mount, list, unmount; umount(8) does as well" {
+	local dir=$BST_ROOT/m
+	conf 'node autostart = yes'
+	mkdir "$dir"
+	bootseerctl ckpt mount "$HDFS_URI/r" "$dir" -o ro,noexec
+	bst_defer ctl_umount "$dir"
+	cmp "$dir/data" "$HDFS_ROOT/data"
+	[[ $(findmnt -no OPTIONS "$dir") == ro,*nosuid*noexec* ]]
+	run bootseerctl ckpt ls
+	echo "$output"
+	[[ $output == *serving*"0 containers"*"$HDFS_URI/r"* ]]
+	bootseerctl ckpt ls --json | jq -e '.[0].for_nobody and .[0].read_only'
+	exec 4<"$dir/data"
+	run bootseerctl ckpt umount "$dir"
+	exec 4<&-
+	[ "$status" = 1 ]
+	[[ $output == *--lazy* ]]
+	bootseerctl ckpt umount "$dir"
+	run bootseerctl ckpt umount "$dir"
+	[ "$status" = 1 ]
+	[[ $output == *"no mount of a checkpoint"* ]]
+	bst_wait 20 nothing_served
+	bootseerctl ckpt mount "$HDFS_URI/w" "$dir"
+	echo x >"$dir/from-ctl"
+	umount "$dir"
+	bst_wait 20 nothing_served
+	[ "$(hdfs_get /w/from-ctl)" = x ]
+	[ -z "$(bootseerctl ckpt ls)" ]
+	run bootseerctl ckpt mount "$HDFS_URI/none" "$dir"
+	[ "$status" = 1 ]
+	[[ $output == */none* ]]
+	run bootseerctl ckpt mount "$HDFS_URI/r" "$dir" -o colour=red
+	[ "$status" = 1 ]
+	[[ $output == *colour* ]]
+}
+
+ctl_umount() {
+	! mountpoint -q "$1" || umount -l "$1"
+}
+
+@test "bootseerctl ckpt: import, look, verify, export, collect" {
+	local big=$BST_ROOT/big
+	hdfs_rest PUT /w/ctl op=MKDIRS
+	cat "$HDFS_ROOT/data" "$HDFS_ROOT/data" "$HDFS_ROOT/data" >"$big"
+	run bootseerctl ckpt import "$big" "$HDFS_URI/w/ctl/big" -o unit=2M,files=8
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output != *$'\r'* ]] # no terminal, no bar
+	run bootseerctl ckpt import "$big" "$HDFS_URI/w/ctl/big"
+	[ "$status" = 1 ]
+	bootseerctl ckpt import -q --force "$big" "$HDFS_URI/w/ctl/big" -o unit=2M,files=8
+	bootseerctl ckpt info "$HDFS_URI/w/ctl/big"
+	bootseerctl ckpt info --json "$HDFS_URI/w/ctl/big" |
+		jq -e '.layout == "striped" and .bytes == 150000000 and .unit == 2097152 and .segments[0].files == 8'
+	bootseerctl ckpt ls "$HDFS_URI/w/ctl"
+	bootseerctl ckpt ls --json "$HDFS_URI/w/ctl" | jq -e '.[0].stripes == 8 and .[0].bytes == 150000000'
+	run bootseerctl ckpt verify -q "$HDFS_URI/w/ctl"
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == "1 files, "*" 72 sums of units checked, 0 wrong; 0 files"* ]]
+	bootseerctl ckpt export -q "$HDFS_URI/w/ctl/big" "$BST_ROOT/back"
+	cmp "$BST_ROOT/back" "$big"
+	run bootseerctl ckpt export "$HDFS_URI/w/ctl/big" "$BST_ROOT/back"
+	[ "$status" = 1 ]
+	[[ $output == *--force* ]]
+	bootseerctl ckpt export -q "$HDFS_URI/w/ctl/big" "$HDFS_URI/w/ctl/plain"
+	bootseerctl ckpt info --json "$HDFS_URI/w/ctl/plain" | jq -e '.layout == "plain"'
+	hdfs_get /w/ctl/plain | cmp - "$big"
+	# the generation that was replaced is garbage
+	run bootseerctl ckpt gc "$HDFS_URI/w/ctl" --lease 1ms -o grace=1ms
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output == *" segments with "*removed* ]]
+	bootseerctl ckpt export -q --force "$HDFS_URI/w/ctl/big" "$BST_ROOT/back"
+	cmp "$BST_ROOT/back" "$big"
+	# a stripe with other bytes, and then without its end
+	local stripe
+	stripe=$(hdfs_dfs -ls -R /w/ctl/.bootseer 2>/dev/null | awk '/-of-/ { print $NF; exit }')
+	head -c "$(hdfs_rest GET "$stripe" op=GETFILESTATUS | jq .FileStatus.length)" /dev/urandom >"$BST_ROOT/junk"
+	hdfs_put "$BST_ROOT/junk" "$stripe"
+	run bootseerctl ckpt verify -q "$HDFS_URI/w/ctl"
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == *"/w/ctl/big"*"1 files cannot be read"* ]]
+	run bootseerctl ckpt export -q "$HDFS_URI/w/ctl/big" "$BST_ROOT/half"
+	[ "$status" = 1 ]
+	[ ! -e "$BST_ROOT/half" ]
+	run bootseerctl ckpt export -q "$HDFS_URI/w/ctl/big" "$HDFS_URI/w/ctl/half"
+	[ "$status" = 1 ]
+	run hdfs_rest GET /w/ctl/half op=GETFILESTATUS
+	[ "$status" != 0 ]
+}
