@@ -237,12 +237,10 @@ struct bs_writer *bs_ckpt_writer_of(struct bs_ckpt *c, const char *path)
 
 void bs_writer_forget(struct bs_writer *w)
 {
-	(void)pthread_mutex_lock(&w->io);
 	w->unlinked = true;
 	(void)pthread_mutex_lock(&w->c->lock);
 	bs_list_remove(&w->link);
 	(void)pthread_mutex_unlock(&w->c->lock);
-	(void)pthread_mutex_unlock(&w->io);
 }
 
 static int move(char **path, const char *from, const char *to)
@@ -264,7 +262,6 @@ int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, str
 	struct bs_view *v = NULL;
 	int r;
 
-	(void)pthread_mutex_lock(&w->io);
 	(void)pthread_mutex_lock(&w->c->lock);
 	r = move(&w->path, from, to);
 	(void)pthread_mutex_unlock(&w->c->lock);
@@ -277,7 +274,6 @@ int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, str
 			w->base = v;
 		}
 	}
-	(void)pthread_mutex_unlock(&w->io);
 	return r;
 }
 
@@ -302,6 +298,7 @@ static int join_writer(struct bs_ckpt *c, const char *path, struct bs_view *view
 		       struct bs_error *err)
 {
 	struct bs_writer *mine = NULL, *w;
+	bool is_others;
 	int r = bs_writer_new(c, path, view, flags, mode, &mine, err);
 
 	if (r < 0) {
@@ -321,9 +318,12 @@ static int join_writer(struct bs_ckpt *c, const char *path, struct bs_view *view
 	if (w)
 		w->handles++;
 	(void)pthread_mutex_unlock(&c->lock);
+	is_others = mine != NULL;
 	(void)bs_writer_unref(mine);
 	*ret = w;
-	return w ? 0 : bs_fail(err, -EEXIST, "'%s' is there already", path);
+	if (!w)
+		return bs_fail(err, -EEXIST, "'%s' is there already", path);
+	return is_others && flags & BS_CKPT_TRUNC ? bs_writer_truncate(w, 0, err) : 0;
 }
 
 /* A writer that is there already. 1: there is none. */
@@ -348,6 +348,17 @@ static int join_other(struct bs_ckpt_file *f, const char *path, unsigned int fla
 	return flags & BS_CKPT_TRUNC ? bs_writer_truncate(w, 0, err) : 0;
 }
 
+static int mode_of(struct bs_ckpt *c, const char *path, uint32_t *ret, struct bs_error *err)
+{
+	struct bs_hdfs_status s = { 0 };
+	int r = bs_nn_status(c->o.nn, path, &s, err);
+
+	if (r == 0)
+		*ret = s.mode;
+	bs_hdfs_status_done(&s);
+	return r;
+}
+
 static int open_new(struct bs_ckpt_file *f, const char *path, unsigned int flags, uint32_t mode,
 		    struct bs_error *err)
 {
@@ -359,7 +370,7 @@ static int open_new(struct bs_ckpt_file *f, const char *path, unsigned int flags
 	else if ((r == 0 || r == -EIO || r == -EPROTONOSUPPORT) && flags & BS_CKPT_EXCL)
 		r = bs_fail(err, -EEXIST, "'%s' is there already", path);
 	else if ((r == -EIO || r == -EPROTONOSUPPORT) && flags & BS_CKPT_TRUNC)
-		r = 0; /* what cannot be read can be replaced */
+		r = mode_of(f->c, path, &mode, err); /* what cannot be read can be replaced */
 	if (r < 0) {
 		(void)bs_view_unref(view);
 		return r;
@@ -369,7 +380,7 @@ static int open_new(struct bs_ckpt_file *f, const char *path, unsigned int flags
 		return 0;
 	}
 	r = join_writer(f->c, path, view, flags, mode, &f->writer, err);
-	f->counted = r == 0;
+	f->counted = f->writer != NULL;
 	return r;
 }
 
@@ -429,6 +440,22 @@ int bs_ckpt_close(struct bs_ckpt_file *f, struct bs_error *err)
 	(void)bs_view_unref(f->view);
 	free(f);
 	return r;
+}
+
+int bs_ckpt_reopen(struct bs_ckpt_file *f, struct bs_ckpt_file **ret)
+{
+	struct bs_ckpt_file *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return -ENOMEM;
+	g->c = f->c;
+	g->view = f->view ? bs_view_ref(f->view) : bs_writer_clean_view(f->writer, true);
+	if (!g->view) {
+		free(g);
+		return 1;
+	}
+	*ret = g;
+	return 0;
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -561,7 +588,7 @@ void bs_ckpt_read_start(struct bs_ckpt_file *f, struct bs_ckpt_read *r)
 {
 	uint64_t size = bs_ckpt_size(f), unit;
 
-	r->view = f->view ? bs_view_ref(f->view) : bs_writer_clean_view(f->writer);
+	r->view = f->view ? bs_view_ref(f->view) : bs_writer_clean_view(f->writer, false);
 	r->writer = r->view ? NULL : bs_writer_ref(f->writer);
 	r->len = r->off < size ? (size_t)BS_MIN((uint64_t)r->len, size - r->off) : 0;
 	r->result = (ssize_t)r->len;

@@ -118,6 +118,12 @@ enum bs_ckpt_open_flag {
 int bs_ckpt_open(struct bs_ckpt *c, const char *path, unsigned int flags, uint32_t mode,
 		 struct bs_ckpt_file **ret, struct bs_error *err);
 
+/*
+ * What f has on HDFS, to be read only: a handle of its own. 1: none, since something of it is not
+ * there.
+ */
+int bs_ckpt_reopen(struct bs_ckpt_file *f, struct bs_ckpt_file **ret);
+
 uint64_t bs_ckpt_size(struct bs_ckpt_file *f);
 /* As bs_ckpt_stat, of what the handle has open, also when its name is gone. */
 int bs_ckpt_fstat(struct bs_ckpt_file *f, struct bs_hdfs_status *ret, struct bs_error *err);

@@ -94,8 +94,8 @@ int bs_writer_write(struct bs_writer *w, const void *buf, size_t len, uint64_t o
 int bs_writer_truncate(struct bs_writer *w, uint64_t len, struct bs_error *err);
 ssize_t bs_writer_pread(struct bs_writer *w, void *buf, size_t len, uint64_t off,
 			struct bs_error *err);
-/* What there is to read when nothing waits to be written, else NULL. */
-struct bs_view *bs_writer_clean_view(struct bs_writer *w);
+/* What there is to read when nothing waits to be written, else NULL; also, unless wait, when busy. */
+struct bs_view *bs_writer_clean_view(struct bs_writer *w, bool wait);
 int bs_writer_sync(struct bs_writer *w, struct bs_error *err);
 int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret);
 /* Its segment's directory shows that somebody writes. */
@@ -105,9 +105,9 @@ void bs_writer_beat(struct bs_writer *w);
 
 /* Who writes path, or NULL; the caller's reference. */
 struct bs_writer *bs_ckpt_writer_of(struct bs_ckpt *c, const char *path);
-/* It has no name any more: what it wrote is dropped. */
+/* With its io held: it has no name any more, what it wrote is dropped. */
 void bs_writer_forget(struct bs_writer *w);
-/* After a rename of from, which it is or lies below. */
+/* With its io held: after a rename of from, which it is or lies below. */
 int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, struct bs_error *err);
 
 /* --- segments (gc.c) ------------------------------------------------------------------------- */

@@ -2,8 +2,10 @@
 /* Copyright the bootseer authors */
 /*
  * Open files. A handle of the kernel's is a file of the tree's that is shared with the reads
- * that are under way for it. While somebody writes a file here its reads go to the tree as
- * they are; else by way of units (units.h), which belong to the node.
+ * that are under way for it. All reads of a node go by one handle, else an older one would put
+ * bytes of an older generation where the kernel keeps those of all. While somebody writes a file
+ * here its reads go to the tree as they are; else by way of units (units.h), which belong to the
+ * node.
  */
 #include "config.h"
 
@@ -25,6 +27,7 @@ struct handle {
 	struct bs_fs *fs;
 	struct bs_node *node;
 	struct bs_list link; /* of the node's */
+	struct bs_fsjob *close;
 	bool writes, append;
 	bool noted; /* counted with the node */
 };
@@ -56,15 +59,17 @@ static void put_handle(void *held)
 	bs_units_handle_put(held);
 }
 
-void bs_fs_hold(struct bs_fsjob *j)
+static void hold(struct bs_fsjob *j, struct handle *h)
 {
-	struct handle *h = handle_of(&j->fi);
-
-	if (!h)
-		return;
 	(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
 	j->held = &h->units;
 	j->put = put_handle;
+}
+
+void bs_fs_hold(struct bs_fsjob *j)
+{
+	if (handle_of(&j->fi))
+		hold(j, handle_of(&j->fi));
 }
 
 /* --- opening and closing ------------------------------------------------------------------------- */
@@ -97,18 +102,29 @@ static void run_close(struct bs_fsjob *j)
 static void on_closed(struct bs_units_handle *uh)
 {
 	struct handle *h = BS_CONTAINER_OF(uh, struct handle, units);
-	struct bs_fsjob *j = calloc(1, sizeof(*j));
 
-	if (!j) {
-		close_file(h);
-		return;
+	bs_fsjob_queue(&h->fs->data, h->close);
+}
+
+/* Takes f over. */
+static struct handle *handle_new(struct bs_fs *fs, struct bs_ckpt_file *f)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+
+	if (h)
+		h->close = bs_fsjob_inner(fs, run_close);
+	if (!h || !h->close) {
+		free(h);
+		return NULL;
 	}
-	bs_list_init(&j->queued);
-	bs_list_init(&j->interrupted);
-	j->fs = h->fs;
-	j->run = run_close;
-	j->data = h;
-	bs_fsjob_queue(&h->fs->data, j);
+	h->units = (struct bs_units_handle){ .file = f, .refs = 1, .closed = on_closed };
+	h->close->data = h;
+	h->fs = fs;
+	bs_list_init(&h->link);
+	(void)pthread_mutex_lock(&fs->watch_lock);
+	fs->n_files++;
+	(void)pthread_mutex_unlock(&fs->watch_lock);
+	return h;
 }
 
 static uint64_t read_unit(const struct bs_ckpt_file *f)
@@ -118,9 +134,21 @@ static uint64_t read_unit(const struct bs_ckpt_file *f)
 	return unit == 0 || unit > UNIT_MAX ? UNIT_OWN : unit;
 }
 
+/* Reads go by h, or NULL, from now on; the one before is to be put without the lock. */
+static struct bs_units_handle *set_current(struct bs_node *n, struct handle *h)
+{
+	struct bs_units_handle *old = n->current;
+
+	n->current = h ? &h->units : NULL;
+	if (h)
+		(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
+	return old;
+}
+
 /* Whether the kernel's pages and our units are of what was opened now; else both are dropped. */
 static bool note_open(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_status *s)
 {
+	struct bs_units_handle *before = NULL;
 	struct bs_node *n = h->node;
 	struct bs_units *old = NULL;
 	bool same;
@@ -139,21 +167,69 @@ static bool note_open(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_s
 	n->opens++;
 	h->noted = true;
 	bs_list_append(&n->handles, &h->link);
+	if (h->writes || n->writers == 0 || !n->current)
+		before = set_current(n, h);
 	if (n->writers == 0 && !n->units && fs->unitpool)
 		n->units = bs_units_new(fs->unitpool, s->len, read_unit(h->units.file),
 					BS_MIN(bs_ckpt_streams(h->units.file), STREAMS_MAX));
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	bs_units_handle_put(before);
 	(void)bs_units_free(old);
 	return same;
 }
 
+/* It was the last that wrote, and others have the file open: they read what is on HDFS now. */
+static void run_settle(struct bs_fsjob *j)
+{
+	struct handle *h = BS_CONTAINER_OF((struct bs_units_handle *)j->held, struct handle, units);
+	struct bs_units_handle *before = NULL;
+	struct bs_ckpt_file *f = NULL;
+	struct bs_node *n = h->node;
+	struct handle *next = NULL;
+
+	(void)bs_ckpt_sync(h->units.file, NULL); /* what there is to say was said at the flush */
+	if (bs_ckpt_reopen(h->units.file, &f) == 0) {
+		next = handle_new(j->fs, f);
+		if (next)
+			next->node = bs_node_use(j->fs, n->id);
+		else
+			(void)bs_ckpt_close(f, NULL);
+	}
+	(void)pthread_mutex_lock(&j->fs->nodes.lock);
+	if (n->current == &h->units)
+		before = set_current(n, n->opens ? next : NULL);
+	(void)pthread_mutex_unlock(&j->fs->nodes.lock);
+	bs_units_handle_put(before);
+	if (next)
+		bs_units_handle_put(&next->units);
+	bs_fsjob_free(j);
+}
+
+static struct handle *other_writer(const struct bs_node *n)
+{
+	bs_list_for_each(it, &n->handles) {
+		struct handle *h = bs_list_entry(it, struct handle, link);
+
+		if (h->writes)
+			return h;
+	}
+	return NULL;
+}
+
 static void note_release(struct bs_fs *fs, struct handle *h)
 {
+	struct bs_units_handle *before = NULL;
+	struct bs_fsjob *settle = NULL;
 	struct bs_node *n = h->node;
 
+	if (h->writes)
+		settle = bs_fsjob_inner(fs, run_settle);
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	n->opens--;
 	bs_list_remove(&h->link);
+	if (n->current == &h->units &&
+	    (n->opens == 0 || (h->writes && (n->writers > 1 || !settle))))
+		before = set_current(n, n->opens ? other_writer(n) : NULL);
 	if (h->writes) {
 		n->writers--;
 		if (n->unsynced) { /* whatever is on HDFS now */
@@ -161,9 +237,21 @@ static void note_release(struct bs_fs *fs, struct handle *h)
 			n->cached = false;
 		}
 	}
-	if (n->opens == 0)
+	if (n->opens == 0) {
 		bs_units_idle(n->units);
+		if (!before)
+			before = set_current(n, NULL);
+	}
+	if (settle && n->current != &h->units) {
+		free(settle);
+		settle = NULL;
+	}
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
+	bs_units_handle_put(before);
+	if (!settle)
+		return;
+	hold(settle, h);
+	bs_fsjob_queue(&fs->data, settle);
 }
 
 static unsigned int flags_of(int flags)
@@ -177,22 +265,16 @@ static unsigned int flags_of(int flags)
 	return f;
 }
 
-/* The handle is the node's from here on, and of the answer. */
-static int handle_new(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle **ret)
+/* The handle is of the kernel's from here on. */
+static int handle_open(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle **ret)
 {
-	struct handle *h = calloc(1, sizeof(*h));
+	struct handle *h = handle_new(j->fs, f);
 
 	if (!h)
 		return -ENOMEM;
-	h->units = (struct bs_units_handle){ .file = f, .refs = 1, .closed = on_closed };
-	h->fs = j->fs;
-	bs_list_init(&h->link);
 	h->writes = (j->fi.flags & O_ACCMODE) != O_RDONLY || j->fi.flags & O_TRUNC;
 	h->append = j->fi.flags & O_APPEND;
 	atomic_fetch_add(&j->fs->n_open, 1);
-	(void)pthread_mutex_lock(&j->fs->watch_lock);
-	j->fs->n_files++;
-	(void)pthread_mutex_unlock(&j->fs->watch_lock);
 	*ret = h;
 	return 0;
 }
@@ -222,7 +304,7 @@ static void run_open(struct bs_fsjob *j)
 	if (r == 0)
 		r = bs_ckpt_fstat(f, &s, NULL);
 	if (r == 0)
-		r = handle_new(j, f, &h);
+		r = handle_open(j, f, &h);
 	if (r == 0) {
 		h->node = bs_node_use(j->fs, j->ino);
 		r = h->node ? 0 : -ESTALE;
@@ -283,7 +365,7 @@ static void run_create(struct bs_fsjob *j)
 	if (r == 0)
 		r = bs_ckpt_fstat(f, &s, NULL);
 	if (r == 0)
-		r = handle_new(j, f, &h);
+		r = handle_open(j, f, &h);
 	if (r == 0) {
 		h->writes = true;
 		r = bs_nodes_enter(j->fs, j->ino, j->name, &s, false, &e);
@@ -395,19 +477,24 @@ static void on_units(struct bs_units_read *u)
 	bs_fsjob_queue(&r->j->fs->answer, r->j);
 }
 
-static struct bs_units *units_of(struct bs_fs *fs, const struct bs_node *n)
+/* What h reads by: a reference. *ret_units: what it may be read from, held, or NULL. */
+static struct handle *current_of(struct bs_fs *fs, struct handle *h, struct bs_units **ret_units)
 {
-	struct bs_units *u;
+	struct bs_node *n = h->node;
 
 	(void)pthread_mutex_lock(&fs->nodes.lock);
-	u = n->writers == 0 ? n->units : NULL;
+	if (n->current)
+		h = BS_CONTAINER_OF(n->current, struct handle, units);
+	(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
+	if (ret_units)
+		*ret_units = n->current && n->writers == 0 && n->units ? bs_units_hold(n->units)
+								       : NULL;
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
-	return u;
+	return h;
 }
 
-static void start_read(struct bs_fs *fs, struct fsread *r)
+static void start_read(struct bs_fs *fs, struct fsread *r, struct bs_units *u)
 {
-	struct bs_units *u = units_of(fs, r->h->node);
 	enum bs_units_answer a = BS_UNITS_DIRECT;
 
 	if (u)
@@ -419,6 +506,17 @@ static void start_read(struct bs_fs *fs, struct fsread *r)
 			 1);
 	if (a == BS_UNITS_DIRECT)
 		read_direct(r);
+	if (u)
+		bs_units_unhold(u);
+}
+
+int bs_fs_fstat(struct bs_fs *fs, const struct fuse_file_info *fi, struct bs_hdfs_status *ret)
+{
+	struct handle *h = current_of(fs, handle_of(fi), NULL);
+	int r = bs_ckpt_fstat(h->units.file, ret, NULL);
+
+	bs_units_handle_put(&h->units);
+	return r;
 }
 
 int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret)
@@ -429,6 +527,8 @@ int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret)
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	if (!bs_list_empty(&n->handles)) {
 		h = bs_list_entry(n->handles.prev, struct handle, link);
+		if (n->current)
+			h = BS_CONTAINER_OF(n->current, struct handle, units);
 		(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
 	}
 	*ret = n->last;
@@ -482,45 +582,61 @@ static bool read_kept(struct bs_fs *fs, const struct bs_node *n, fuse_req_t req,
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	kept = n->kept; /* stays as long as the node, which the handle uses */
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
-	if (!kept || (uint64_t)off + size > n->kept_len)
+	if (!kept)
 		return false;
-	(void)fuse_reply_buf(req, kept + off, size);
+	size = (uint64_t)off < n->kept_len ? BS_MIN(size, n->kept_len - (size_t)off) : 0;
+	(void)fuse_reply_buf(req, size ? kept + off : NULL, size);
 	return true;
+}
+
+/* On a listener's thread, which never waits. Takes h and u over. */
+static void read_by(struct handle *h, struct bs_units *u, fuse_req_t req, fuse_ino_t ino,
+		    const struct bs_units_read *what)
+{
+	struct fsread *r = calloc(1, sizeof(*r));
+
+	if (r)
+		r->j = bs_fsjob_new(req, ino, NULL, NULL, NULL, run_answer);
+	else
+		(void)fuse_reply_err(req, ENOMEM);
+	if (!r || !r->j) {
+		free(r);
+		bs_units_handle_put(&h->units);
+		if (u)
+			bs_units_unhold(u);
+		return;
+	}
+	r->j->data = r;
+	r->h = h;
+	r->units = *what;
+	r->direct.done = on_direct;
+	r->direct.cookie = r;
+	start_read(h->fs, r, u);
 }
 
 void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	struct bs_fs *fs = bs_fs_of(req);
-	struct handle *h = handle_of(fi);
-	uint64_t len = bs_ckpt_size(h->units.file);
-	struct fsread *r;
+	struct bs_units *u = NULL;
+	struct handle *h;
+	uint64_t len;
 
 	atomic_fetch_add(&fs->n_reads, 1);
+	size = BS_MIN(size, (size_t)BS_FS_IO_MAX);
+	if (off >= 0 && read_kept(fs, handle_of(fi)->node, req, size, off))
+		return;
+	h = current_of(fs, handle_of(fi), &u);
+	len = bs_ckpt_size(h->units.file);
 	if (off < 0 || (uint64_t)off >= len || size == 0) {
 		(void)fuse_reply_buf(req, NULL, 0);
+		bs_units_handle_put(&h->units);
+		if (u)
+			bs_units_unhold(u);
 		return;
 	}
-	size = BS_MIN(size, (size_t)BS_FS_IO_MAX);
 	size = (size_t)BS_MIN((uint64_t)size, len - (uint64_t)off);
-	if (read_kept(fs, h->node, req, size, off))
-		return;
-	r = calloc(1, sizeof(*r));
-	if (!r) {
-		(void)fuse_reply_err(req, ENOMEM);
-		return;
-	}
-	r->j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_answer);
-	if (!r->j) {
-		free(r);
-		return;
-	}
-	r->j->data = r;
-	r->h = h;
-	(void)__atomic_add_fetch(&h->units.refs, 1, __ATOMIC_RELAXED);
-	r->units = (struct bs_units_read){ .off = (uint64_t)off, .len = size, .ready = on_units };
-	r->direct.done = on_direct;
-	r->direct.cookie = r;
-	start_read(fs, r);
+	read_by(h, u, req, ino,
+		&(struct bs_units_read){ .off = (uint64_t)off, .len = size, .ready = on_units });
 }
 
 /* --- writing -------------------------------------------------------------------------------------- */
@@ -559,8 +675,9 @@ static void run_write(struct bs_fsjob *j)
 	int r;
 
 	note_written(j->fs, h->node);
+	/* the kernel writes pages of a mapping back by any handle that may write */
 	r = bs_ckpt_write(h->units.file, j->data, j->size,
-			  h->append ? BS_CKPT_END : (uint64_t)j->off, NULL);
+			  h->append && !j->fi.writepage ? BS_CKPT_END : (uint64_t)j->off, NULL);
 
 	if (r < 0) {
 		bs_fsjob_end(j, r);

@@ -38,10 +38,23 @@ static void on_interrupt(fuse_req_t req, void *cookie)
 	(void)pthread_mutex_unlock(&fs->watch_lock);
 }
 
+struct bs_fsjob *bs_fsjob_inner(struct bs_fs *fs, void (*run)(struct bs_fsjob *j))
+{
+	struct bs_fsjob *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	bs_list_init(&j->queued);
+	bs_list_init(&j->interrupted);
+	j->fs = fs;
+	j->run = run;
+	return j;
+}
+
 struct bs_fsjob *bs_fsjob_new(fuse_req_t req, fuse_ino_t ino, const char *name, const char *name2,
 			      const struct fuse_file_info *fi, void (*run)(struct bs_fsjob *j))
 {
-	struct bs_fsjob *j = calloc(1, sizeof(*j));
+	struct bs_fsjob *j = bs_fsjob_inner(bs_fs_of(req), run);
 
 	if (j) {
 		j->name = name ? strdup(name) : NULL;
@@ -54,12 +67,8 @@ struct bs_fsjob *bs_fsjob_new(fuse_req_t req, fuse_ino_t ino, const char *name, 
 		(void)fuse_reply_err(req, ENOMEM);
 		return NULL;
 	}
-	bs_list_init(&j->queued);
-	bs_list_init(&j->interrupted);
-	j->fs = bs_fs_of(req);
 	j->req = req;
 	j->pid = fuse_req_ctx(req)->pid;
-	j->run = run;
 	j->ino = ino;
 	j->has_fi = fi != NULL;
 	if (fi)

@@ -219,7 +219,7 @@ static void answer_attr(struct bs_fsjob *j)
 		return;
 	}
 	if (f) {
-		r = bs_ckpt_fstat(f, &s, NULL);
+		r = bs_fs_fstat(j->fs, &j->fi, &s);
 	} else {
 		r = bs_nodes_path(j->fs, j->ino, NULL, &path);
 		if (r == 0)

@@ -37,7 +37,12 @@ struct bs_node {
 	bool unsynced;		/* written since it was on HDFS last */
 	uint64_t opens;		/* handles */
 	struct bs_list handles; /* the same ones */
-	struct stat last;	/* as it was told last */
+	/*
+	 * What all of them read by, since the kernel has one set of pages and one size: whoever opened
+	 * it last, or writes. Has a reference. NULL: each by itself.
+	 */
+	struct bs_units_handle *current;
+	struct stat last; /* as it was told last */
 	/*
 	 * All of it, when its name was taken away while it was open: HDFS gives the bytes of a
 	 * small file to nobody any more. Set once.
@@ -118,6 +123,8 @@ static inline struct bs_fs *bs_fs_of(fuse_req_t req)
 /* A job with copies of the names; NULL: it is answered already. */
 struct bs_fsjob *bs_fsjob_new(fuse_req_t req, fuse_ino_t ino, const char *name, const char *name2,
 			      const struct fuse_file_info *fi, void (*run)(struct bs_fsjob *j));
+/* One that nobody asked for: it is freed, never answered. NULL: out of memory. */
+struct bs_fsjob *bs_fsjob_inner(struct bs_fs *fs, void (*run)(struct bs_fsjob *j));
 void bs_fsjob_queue(struct bs_fspool *p, struct bs_fsjob *j);
 /* Whether we are to answer, which then is done with j->req; else somebody has. */
 bool bs_fsjob_claim(struct bs_fsjob *j);
@@ -213,6 +220,8 @@ void bs_fs_keep(struct bs_fs *fs, fuse_ino_t parent, const char *name, const cha
 int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret);
 /* The handle stays until the job is freed. For a job of a file. */
 void bs_fs_hold(struct bs_fsjob *j);
+/* Of what the handle reads now. */
+int bs_fs_fstat(struct bs_fs *fs, const struct fuse_file_info *fi, struct bs_hdfs_status *ret);
 /* The handle's file, for setattr and getattr; NULL: no file's. */
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi);
 

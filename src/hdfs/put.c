@@ -136,7 +136,7 @@ static void next_attempt(struct bs_put *put);
 static bool is_final(int code)
 {
 	return code == -EDQUOT || code == -EACCES || code == -EPERM || code == -ENAMETOOLONG ||
-	       code == -EINVAL || code == -ENOTDIR || code == -EROFS;
+	       code == -EINVAL || code == -ENOTDIR || code == -ENOENT || code == -EROFS;
 }
 
 /* What became of it: whether the DataNode is to blame; sets put's text. */

@@ -25,7 +25,7 @@
 #define STRIKES_MAX 6u
 #define QUERY_MAX (64u << 10)
 #define AUTHORITY_MAX 280u
-#define KNOWN_MAX 256u /* ever, of one mount: they are kept, since what is sent refers to them */
+#define KNOWN_MAX 256u /* of one mount */
 
 struct bs_target {
 	char *authority; /* "HOST:PORT" */
@@ -38,7 +38,7 @@ struct bs_targets {
 	struct bs_nn *nn;
 	pthread_mutex_t lock; /* guards what follows, and the targets */
 	struct bs_target *known[KNOWN_MAX];
-	unsigned int n_known;
+	unsigned int n_known, next;	     /* next: to be forgotten */
 	struct bs_target *v[BS_TARGETS_MAX]; /* of known */
 	unsigned int n;
 	char *query; /* "&NAME=VALUE…" of a Location, what is not ours */
@@ -107,24 +107,52 @@ static char *authority_of(const char *location, bool *ret_https)
 	return strndup(at, len);
 }
 
+static bool is_in_use(const struct bs_targets *t, const struct bs_target *target)
+{
+	for (unsigned int i = 0; i < t->n; i++) {
+		if (t->v[i] == target)
+			return true;
+	}
+	return target->running > 0;
+}
+
+/* Where one more is to be known: of those that are not in use, the next one is forgotten. */
+static struct bs_target **slot_for(struct bs_targets *t)
+{
+	if (t->n_known < KNOWN_MAX)
+		return &t->known[t->n_known++];
+	for (unsigned int i = 0; i < KNOWN_MAX; i++) {
+		struct bs_target **slot = &t->known[t->next++ % KNOWN_MAX];
+
+		if (is_in_use(t, *slot))
+			continue;
+		free((*slot)->authority);
+		free(*slot);
+		return slot;
+	}
+	return NULL;
+}
+
 static struct bs_target *know(struct bs_targets *t, const char *authority, bool https)
 {
-	struct bs_target *target;
+	struct bs_target *target, **slot;
+	char *copy;
 
 	for (unsigned int i = 0; i < t->n_known; i++) {
 		if (bs_streq(t->known[i]->authority, authority) && t->known[i]->https == https)
 			return t->known[i];
 	}
-	target = t->n_known < KNOWN_MAX ? calloc(1, sizeof(*target)) : NULL;
-	if (!target)
-		return NULL;
-	target->https = https;
-	target->authority = bs_strf("%s", authority);
-	if (!target->authority) {
+	target = calloc(1, sizeof(*target));
+	copy = bs_strf("%s", authority);
+	slot = target && copy ? slot_for(t) : NULL;
+	if (!slot) {
 		free(target);
+		free(copy);
 		return NULL;
 	}
-	return t->known[t->n_known++] = target;
+	target->https = https;
+	target->authority = copy;
+	return *slot = target;
 }
 
 struct found {
@@ -157,8 +185,11 @@ static int add_found(struct found *f, const char *location)
 	return 1;
 }
 
-static void use(struct bs_targets *t, struct found *f)
+/* The number of them. */
+static int use(struct bs_targets *t, struct found *f)
 {
+	int n;
+
 	(void)pthread_mutex_lock(&t->lock);
 	t->n = 0;
 	for (size_t i = 0; i < f->authorities.n && t->n < BS_TARGETS_MAX; i++) {
@@ -170,7 +201,9 @@ static void use(struct bs_targets *t, struct found *f)
 	free(t->query);
 	t->query = bs_take(&f->query);
 	t->learned_ns = bs_clock_ns();
+	n = (int)t->n;
 	(void)pthread_mutex_unlock(&t->lock);
+	return n;
 }
 
 static bool fresh(struct bs_targets *t, int *ret_n)
@@ -199,8 +232,9 @@ int bs_targets_learn(struct bs_targets *t, const char *path, struct bs_error *er
 			r = add_found(&f, location);
 	}
 	if (f.authorities.n) { /* the last answer was that there are no others */
-		use(t, &f);
-		r = (int)f.authorities.n;
+		r = use(t, &f);
+		if (r == 0)
+			r = bs_fail(err, -ENOMEM, "HDFS: out of memory");
 	} else if (r == -EBADMSG && err && !err->code) {
 		r = bs_fail(err, r, "HDFS: the NameNode names no DataNode to write to");
 	}
@@ -292,7 +326,7 @@ void bs_targets_url(struct bs_targets *t, const struct bs_target *target,
 			  target->authority);
 	bs_hdfs_path_escape(url, c->path);
 	(void)bs_buf_addf(url,
-			  "?op=CREATE&overwrite=false&createparent=true&replication=%u"
+			  "?op=CREATE&overwrite=false&createparent=false&replication=%u"
 			  "&blocksize=%llu&permission=%o",
 			  c->replication, (unsigned long long)c->block_size, c->mode & 01777);
 	(void)pthread_mutex_lock(&t->lock);

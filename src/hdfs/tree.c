@@ -288,16 +288,26 @@ int bs_ckpt_rmdir(struct bs_ckpt *c, const char *path, struct bs_error *err)
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-/* The stripes of the file at path, or NULL when it is none, or none that can be read. */
-static struct bs_view *stripes_at(struct bs_ckpt *c, const char *path,
-				  const struct bs_hdfs_status *s)
+/*
+ * The stripes of the file at path: *ret is NULL when it has none. Bytes that are no manifest of
+ * ours have none; what cannot be read now is an error, since it may have some.
+ */
+static int stripes_at(struct bs_ckpt *c, const char *path, const struct bs_hdfs_status *s,
+		      struct bs_view **ret, struct bs_error *err)
 {
+	struct bs_error own = BS_ERROR_INIT;
 	struct bs_view *v = NULL;
+	int r;
 
-	if (s->type != BS_HDFS_FILE || s->len != BS_STRIPES_BYTES ||
-	    bs_view_open(c, path, &v, NULL) < 0)
-		return NULL;
-	return bs_view_stripes(v) ? v : bs_view_unref(v);
+	if (s->type != BS_HDFS_FILE || s->len != BS_STRIPES_BYTES)
+		return 0;
+	r = bs_view_open(c, path, &v, &own);
+	if (r == -EIO || r == -EPROTONOSUPPORT)
+		return 0;
+	if (r < 0)
+		return bs_fail(err, r, "%s", bs_error_text(&own));
+	*ret = bs_view_stripes(v) ? v : bs_view_unref(v);
+	return 0;
 }
 
 int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
@@ -311,11 +321,13 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	if (r < 0)
 		return r;
 	w = bs_ckpt_writer_of(c, path);
+	if (w)
+		(void)pthread_mutex_lock(&w->io);
 	r = bs_nn_status(c->o.nn, path, &s, err);
 	if (r == 0 && s.type == BS_HDFS_DIRECTORY)
 		r = bs_fail(err, -EISDIR, "HDFS '%s': a directory", path);
 	if (r == 0)
-		v = stripes_at(c, path, &s);
+		(void)stripes_at(c, path, &s, &v, NULL); /* else garbage collection finds them */
 	bs_hdfs_status_done(&s);
 	if (r == 0)
 		r = bs_nn_delete(c->o.nn, path, false, err);
@@ -325,6 +337,8 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 		bs_writer_forget(w);
 		r = 0;
 	}
+	if (w) /* nothing that it commits came in between */
+		(void)pthread_mutex_unlock(&w->io);
 	return r;
 }
 
@@ -374,9 +388,10 @@ static int look_at_both(struct bs_ckpt *c, struct renaming *x, bool no_replace,
 	int r = bs_nn_status(c->o.nn, x->from, &x->s, err);
 	bool hidden = false;
 
+	if (r == 0)
+		r = stripes_at(c, x->from, &x->s, &x->stripes, err);
 	if (r < 0)
 		return r;
-	x->stripes = stripes_at(c, x->from, &x->s);
 	r = bs_nn_status(c->o.nn, x->to, &x->target, err);
 	if (r == -ENOENT)
 		return 0;
@@ -389,11 +404,21 @@ static int look_at_both(struct bs_ckpt *c, struct renaming *x, bool no_replace,
 		return bs_fail(err, -EISDIR, "HDFS '%s': a directory", x->to);
 	if (x->s.type == BS_HDFS_DIRECTORY && x->target.type != BS_HDFS_DIRECTORY)
 		return bs_fail(err, -ENOTDIR, "HDFS '%s': no directory", x->to);
-	x->target_stripes = stripes_at(c, x->to, &x->target);
+	(void)stripes_at(c, x->to, &x->target, &x->target_stripes, NULL);
 	if (x->target.type != BS_HDFS_DIRECTORY)
 		return 0;
 	r = is_empty(c, x->to, &hidden, err);
 	return r == 0 && hidden ? remove_hidden(c, x->to, err) : r;
+}
+
+/* A rename that failed may have been done all the same, or be done yet. */
+static bool is_still_there(struct bs_ckpt *c, const struct renaming *x)
+{
+	struct bs_hdfs_status s = { 0 };
+	bool is = bs_nn_status(c->o.nn, x->from, &s, NULL) == 0 && s.file_id == x->s.file_id;
+
+	bs_hdfs_status_done(&s);
+	return is;
 }
 
 static int do_rename(struct bs_ckpt *c, struct renaming *x, bool no_replace, struct bs_error *err)
@@ -405,7 +430,7 @@ static int do_rename(struct bs_ckpt *c, struct renaming *x, bool no_replace, str
 		r = move_segments(c, bs_view_stripes(x->stripes), x->from_dir, x->to_dir, err);
 	if (r == 0)
 		r = bs_nn_rename(c->o.nn, x->from, x->to, !no_replace, err);
-	if (r < 0 && moves)
+	if (r < 0 && moves && is_still_there(c, x))
 		(void)move_segments(c, bs_view_stripes(x->stripes), x->to_dir, x->from_dir, NULL);
 	if (r == 0 && x->target_stripes)
 		bs_ckpt_trash(c, x->to_dir, bs_view_stripes(x->target_stripes),
@@ -413,31 +438,88 @@ static int do_rename(struct bs_ckpt *c, struct renaming *x, bool no_replace, str
 	return r;
 }
 
-/* Paths of what is written at or below path. */
-static int written_below(struct bs_ckpt *c, const char *path, struct bs_strv *ret)
+/* Those who write at or below from, and at to: their commits wait while names change. */
+struct writers {
+	struct bs_writer **v;
+	size_t n, cap;
+};
+
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t) * (struct bs_writer *const *)a;
+	uintptr_t y = (uintptr_t) * (struct bs_writer *const *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Only this holds more than one writer's io: in the order of their addresses. */
+static int writers_lock(struct bs_ckpt *c, const char *from, const char *to, struct writers *ret)
 {
 	int r = 0;
 
 	(void)pthread_mutex_lock(&c->lock);
 	bs_list_for_each(it, &c->writers) {
-		const char *at = bs_list_entry(it, struct bs_writer, link)->path;
+		struct bs_writer *w = bs_list_entry(it, struct bs_writer, link);
 
-		if (r == 0 && bs_path_is_below(at, path))
-			r = bs_strv_add(ret, at);
+		if (!bs_path_is_below(w->path, from) && !bs_streq(w->path, to))
+			continue;
+		r = bs_grow(&ret->v, &ret->cap, ret->n + 1, sizeof(struct bs_writer *));
+		if (r < 0)
+			break;
+		ret->v[ret->n++] = bs_writer_ref(w);
 	}
 	(void)pthread_mutex_unlock(&c->lock);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(struct bs_writer *), by_address);
+	for (size_t i = 0; i < ret->n; i++)
+		(void)pthread_mutex_lock(&ret->v[i]->io);
 	return r;
 }
 
-static int follow_writers(struct bs_ckpt *c, const struct bs_strv *paths, const char *from,
-			  const char *to, struct bs_error *err)
+static void writers_unlock(struct writers *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		(void)pthread_mutex_unlock(&l->v[i]->io);
+		(void)bs_writer_unref(l->v[i]);
+	}
+	free(l->v);
+}
+
+/* What is renamed is on HDFS; what is on its way to where a directory is now arrives there. */
+static int settle_writers(struct writers *l, const char *from, const char *to, bool no_replace,
+			  struct bs_error *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < paths->n; i++) {
-		bs_auto(writer) struct bs_writer *w = bs_ckpt_writer_of(c, paths->v[i]);
-		int q = w ? bs_writer_renamed(w, from, to, r == 0 ? err : NULL) : 0;
+	for (size_t i = 0; r == 0 && i < l->n; i++) {
+		struct bs_writer *w = l->v[i];
 
+		if (w->unlinked)
+			continue;
+		if (bs_streq(w->path, from))
+			r = bs_writer_sync_locked(w, err);
+		else if (bs_path_is_below(w->path, from))
+			(void)bs_writer_drain(w, NULL); /* it tells its own errors */
+		else if (no_replace)
+			r = bs_fail(err, -EEXIST, "'%s' is there already", to);
+	}
+	return r;
+}
+
+static int follow_writers(struct writers *l, const char *from, const char *to, struct bs_error *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < l->n; i++) {
+		struct bs_writer *w = l->v[i];
+		int q = 0;
+
+		if (w->unlinked)
+			continue;
+		if (bs_path_is_below(w->path, from))
+			q = bs_writer_renamed(w, from, to, r == 0 ? err : NULL);
+		else
+			bs_writer_forget(w);
 		r = r < 0 ? r : q;
 	}
 	return r;
@@ -446,10 +528,8 @@ static int follow_writers(struct bs_ckpt *c, const struct bs_strv *paths, const 
 int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_replace,
 		   struct bs_error *err)
 {
-	bs_auto(writer) struct bs_writer *w = NULL;
-	bs_auto(writer) struct bs_writer *replaced = NULL;
 	struct renaming x = { .from = from, .to = to };
-	bs_autostrv paths = { 0 };
+	struct writers l = { 0 };
 	int r = may_change(c, from, err);
 
 	if (r == 0)
@@ -460,21 +540,18 @@ int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_
 		return bs_fail(err, -EINVAL, "'%s' cannot be moved into itself", from);
 	x.from_dir = bs_ckpt_parent(from);
 	x.to_dir = bs_ckpt_parent(to);
-	r = x.from_dir && x.to_dir && written_below(c, from, &paths) == 0 ? 0 : no_memory(err);
-	w = bs_ckpt_writer_of(c, from);
-	replaced = bs_ckpt_writer_of(c, to);
-	if (r == 0 && replaced && no_replace)
-		r = bs_fail(err, -EEXIST, "'%s' is there already", to);
-	if (r == 0 && w) /* what is renamed is on HDFS */
-		r = bs_writer_sync(w, err);
+	r = writers_lock(c, from, to, &l);
+	if (r < 0 || !x.from_dir || !x.to_dir)
+		r = no_memory(err);
+	if (r == 0)
+		r = settle_writers(&l, from, to, no_replace, err);
 	if (r == 0)
 		r = look_at_both(c, &x, no_replace, err);
 	if (r == 0)
 		r = do_rename(c, &x, no_replace, err);
-	if (r == 0 && replaced)
-		bs_writer_forget(replaced);
 	if (r == 0)
-		r = follow_writers(c, &paths, from, to, err);
+		r = follow_writers(&l, from, to, err);
+	writers_unlock(&l);
 	renaming_done(&x);
 	return r;
 }
@@ -510,7 +587,7 @@ static int for_segments(struct bs_ckpt *c, const char *path,
 	int r = dir ? bs_nn_status(c->o.nn, path, &s, err) : no_memory(err);
 
 	if (r == 0)
-		v = stripes_at(c, path, &s);
+		r = stripes_at(c, path, &s, &v, err);
 	bs_hdfs_status_done(&s);
 	stripes = v ? bs_view_stripes(v) : NULL;
 	for (uint32_t i = 0; r == 0 && stripes && i < stripes->n_segments; i++) {
@@ -521,11 +598,38 @@ static int for_segments(struct bs_ckpt *c, const char *path,
 	return r;
 }
 
+/* Of the files in a segment's directory, and of itself. */
+static int for_data(struct bs_ckpt *c, const char *dir,
+		    int (*fn)(struct bs_ckpt *c, const char *path, const void *cookie,
+			      struct bs_error *err),
+		    const void *cookie, struct bs_error *err)
+{
+	struct bs_hdfs_list l = { 0 };
+	int r = bs_nn_list(c->o.nn, dir, &l, err);
+
+	for (size_t i = 0; r == 0 && i < l.n; i++) {
+		bs_autofree char *path = path_in(dir, l.v[i].name);
+
+		if (l.v[i].type == BS_HDFS_FILE)
+			r = path ? fn(c, path, cookie, err) : no_memory(err);
+	}
+	bs_hdfs_list_done(&l);
+	return r;
+}
+
+static int set_data_mode(struct bs_ckpt *c, const char *path, const void *cookie,
+			 struct bs_error *err)
+{
+	return bs_nn_set_mode(c->o.nn, path, *(const uint32_t *)cookie & 0777, err);
+}
+
 static int set_segment_mode(struct bs_ckpt *c, const char *dir, void *cookie, struct bs_error *err)
 {
 	uint32_t mode = *(const uint32_t *)cookie;
+	int r = for_data(c, dir, set_data_mode, cookie, err);
 
-	return bs_nn_set_mode(c->o.nn, dir, 0700 | (mode & 0777) | (mode & 0444) >> 2, err);
+	return r < 0 ? r
+		     : bs_nn_set_mode(c->o.nn, dir, 0700 | (mode & 0777) | (mode & 0444) >> 2, err);
 }
 
 int bs_ckpt_set_mode(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_error *err)
@@ -549,19 +653,19 @@ struct owner {
 	const char *owner, *group;
 };
 
-static int set_segment_owner(struct bs_ckpt *c, const char *dir, void *cookie, struct bs_error *err)
+static int set_data_owner(struct bs_ckpt *c, const char *path, const void *cookie,
+			  struct bs_error *err)
 {
 	const struct owner *o = cookie;
-	struct bs_hdfs_list l = { 0 };
-	int r = bs_nn_list(c->o.nn, dir, &l, err);
 
-	for (size_t i = 0; r == 0 && i < l.n; i++) {
-		bs_autofree char *path = path_in(dir, l.v[i].name);
+	return bs_nn_set_owner(c->o.nn, path, o->owner, o->group, err);
+}
 
-		r = path ? bs_nn_set_owner(c->o.nn, path, o->owner, o->group, err) : no_memory(err);
-	}
-	bs_hdfs_list_done(&l);
-	return r < 0 ? r : bs_nn_set_owner(c->o.nn, dir, o->owner, o->group, err);
+static int set_segment_owner(struct bs_ckpt *c, const char *dir, void *cookie, struct bs_error *err)
+{
+	int r = for_data(c, dir, set_data_owner, cookie, err);
+
+	return r < 0 ? r : set_data_owner(c, dir, cookie, err);
 }
 
 int bs_ckpt_set_owner(struct bs_ckpt *c, const char *path, const char *owner, const char *group,

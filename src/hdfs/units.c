@@ -262,6 +262,23 @@ static void start_all(struct bs_list *start)
 	}
 }
 
+struct bs_units *bs_units_hold(struct bs_units *u)
+{
+	(void)pthread_mutex_lock(&u->pool->lock);
+	u->reads++;
+	(void)pthread_mutex_unlock(&u->pool->lock);
+	return u;
+}
+
+void bs_units_unhold(struct bs_units *u)
+{
+	struct bs_unitpool *p = u->pool;
+
+	(void)pthread_mutex_lock(&p->lock);
+	read_over(u);
+	(void)pthread_mutex_unlock(&p->lock);
+}
+
 /* --- reads ------------------------------------------------------------------------------------- */
 
 static void set_iov(struct bs_units_read *r)
@@ -333,6 +350,10 @@ enum bs_units_answer bs_units_read(struct bs_units *u, struct bs_units_handle *h
 	r->n_units = r->missing = 0;
 	r->failed = r->timed_out = false;
 	(void)pthread_mutex_lock(&u->pool->lock);
+	if (u->dead || r->off + r->len > u->len) { /* of another generation than the reader's */
+		(void)pthread_mutex_unlock(&u->pool->lock);
+		return BS_UNITS_DIRECT;
+	}
 	if (u->handle != h) {
 		old = u->handle;
 		u->handle = handle_get(h);

@@ -39,6 +39,9 @@ void bs_unitpool_free(struct bs_unitpool *p);
 /* A file's generation. unit, streams as the ckpt file says. NULL: out of memory. */
 struct bs_units *bs_units_new(struct bs_unitpool *p, uint64_t len, uint64_t unit,
 			      unsigned int streams);
+/* For a read that is to begin: it stays, even if it is freed meanwhile. */
+struct bs_units *bs_units_hold(struct bs_units *u);
+void bs_units_unhold(struct bs_units *u);
 /* Nobody reads it any more; what is on its way is thrown away. Takes NULL, returns NULL. */
 struct bs_units *bs_units_free(struct bs_units *u);
 /* It is not open any more: nothing is fetched for nobody. */
@@ -78,7 +81,7 @@ enum bs_units_answer {
 	BS_UNITS_DIRECT, /* it will not: the caller reads for himself */
 };
 
-/* Notes the read for readahead, starts what is to be fetched. The range lies in the file. */
+/* Notes the read for readahead, starts what is to be fetched. u is held. */
 enum bs_units_answer bs_units_read(struct bs_units *u, struct bs_units_handle *h,
 				   struct bs_units_read *r);
 /* The bytes were used. */

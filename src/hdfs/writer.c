@@ -419,7 +419,8 @@ static int before(struct bs_writer *w, struct bs_wrec *rec, uint8_t *to, uint32_
 		       : bs_fail(err, -EIO, "HDFS '%s': it became shorter", w->path);
 }
 
-int bs_writer_fault_in(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err)
+/* The page gets all of the unit's bytes. force: as grow's, so that no other page is touched. */
+static int fault_in(struct bs_writer *w, struct bs_wrec *rec, bool force, struct bs_error *err)
 {
 	struct bs_page *p = &rec->page;
 	bs_autofree uint8_t *old = NULL;
@@ -433,7 +434,7 @@ int bs_writer_fault_in(struct bs_writer *w, struct bs_wrec *rec, struct bs_error
 		return no_memory(err);
 	r = before(w, rec, old, &len, err);
 	if (r == 0)
-		r = grow(w, rec, BS_MAX(p->hi, len), false, err);
+		r = grow(w, rec, BS_MAX(p->hi, len), force, err);
 	if (r < 0)
 		return r;
 	if (p->lo == p->hi)
@@ -457,7 +458,7 @@ int bs_writer_submit(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *
 {
 	struct bs_page *p = &rec->page;
 	uint32_t len = bs_stripe_unit_len(w->size, w->unit, rec->u);
-	int r = bs_writer_fault_in(w, rec, err);
+	int r = fault_in(w, rec, true, err);
 
 	if (r == 0)
 		r = bs_writer_prepare(w, err);
@@ -502,7 +503,7 @@ static int write_unit(struct bs_writer *w, uint64_t u, const void *buf, uint32_t
 	if (!p->buf)
 		p->whole = old == 0;
 	if (!p->whole && p->lo != p->hi && (at > p->hi || at + n < p->lo))
-		r = bs_writer_fault_in(w, rec, err);
+		r = fault_in(w, rec, false, err);
 	if (r == 0)
 		r = grow(w, rec, at + n, false, err);
 	if (r < 0)
@@ -554,7 +555,7 @@ static int cut_unit(struct bs_writer *w, uint64_t len, struct bs_error *err)
 		return 0;
 	p = &rec->page;
 	if (!p->buf || rec->version)
-		r = bs_writer_fault_in(w, rec, err);
+		r = fault_in(w, rec, false, err);
 	if (r < 0)
 		return r;
 	p->hi = BS_MIN(p->hi, at);
@@ -609,7 +610,7 @@ int bs_writer_copy(struct bs_writer *w, uint64_t u, char *to, uint32_t n, uint32
 		return 0;
 	}
 	if (!p->buf || (!p->whole && (at < p->lo || at + n > p->hi))) {
-		r = bs_writer_fault_in(w, rec, err);
+		r = fault_in(w, rec, false, err);
 		if (r < 0)
 			return r;
 	}
@@ -638,11 +639,11 @@ ssize_t bs_writer_pread(struct bs_writer *w, void *buf, size_t len, uint64_t off
 	return r < 0 ? r : (ssize_t)len;
 }
 
-struct bs_view *bs_writer_clean_view(struct bs_writer *w)
+struct bs_view *bs_writer_clean_view(struct bs_writer *w, bool wait)
 {
 	struct bs_view *v = NULL;
 
-	if (pthread_mutex_trylock(&w->io) != 0)
+	if ((wait ? pthread_mutex_lock(&w->io) : pthread_mutex_trylock(&w->io)) != 0)
 		return NULL;
 	if (!w->dirty && !w->fresh && w->base)
 		v = bs_view_ref(w->base);
@@ -743,14 +744,19 @@ uint32_t bs_writer_unit(const struct bs_writer *w)
 	return w->unit;
 }
 
+int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err)
+{
+	int r = bs_writer_error(w, err);
+
+	return r == 0 && w->dirty && !w->unlinked ? bs_writer_commit(w, err) : r;
+}
+
 int bs_writer_sync(struct bs_writer *w, struct bs_error *err)
 {
 	int r;
 
 	(void)pthread_mutex_lock(&w->io);
-	r = bs_writer_error(w, err);
-	if (r == 0 && w->dirty && !w->unlinked)
-		r = bs_writer_commit(w, err);
+	r = bs_writer_sync_locked(w, err);
 	(void)pthread_mutex_unlock(&w->io);
 	return r;
 }

@@ -79,13 +79,14 @@ struct bs_writer {
 
 /* All with io. */
 struct bs_wrec *bs_writer_rec(struct bs_writer *w, uint64_t u, bool make);
-int bs_writer_fault_in(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err);
 /* Sends its page, or takes it back into memory and sends it when it has another length. */
 int bs_writer_submit(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err);
 /* Bytes of a unit as they are now. */
 int bs_writer_copy(struct bs_writer *w, uint64_t u, char *to, uint32_t n, uint32_t at,
 		   struct bs_error *err);
 void bs_writer_drop_recs(struct bs_writer *w, uint64_t from);
+/* As bs_writer_sync. */
+int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err);
 int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
 /* The error that sticks. */
 int bs_writer_error(struct bs_writer *w, struct bs_error *err);

@@ -162,6 +162,18 @@ slow_links() {
 	"${bst_lib:?}/stripemodel.py" "$url/p" 4 4 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --repl 1 --unit 1M --layout plain
 }
 
+@test "small writes all over a file that exists, in less memory than they touch" {
+	local u edits=()
+	head -c 16777216 "$HDFS_ROOT/file" >"$BST_ROOT/model"
+	tool --unit 1M cksave "$url/f" "$BST_ROOT/model"
+	for u in 0 7 3 12 9 1 15 4 2 14 8 5 11 6 13 10 0 9 15; do
+		edits+=("w:$((u * 1048576 + 262144)):unit $u")
+		printf 'unit %d' "$u" | dd of="$BST_ROOT/model" bs=1 seek=$((u * 1048576 + 262144)) conv=notrunc status=none
+	done
+	tool --unit 1M --buffer 2M ckedit "$url/f" "${edits[@]}"
+	tool ckload "$url/f" | cmp - "$BST_ROOT/model"
+}
+
 @test "a writer that dies at any step of the commit leaves nothing that is seen" {
 	local step
 	tool cksave "$url/old" "$HDFS_ROOT/other"

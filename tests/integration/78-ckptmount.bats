@@ -208,6 +208,85 @@ for i in range(20):
 	EOT
 }
 
+@test "who has a file open reads what is written here, and what was written" {
+	hdfs_rest PUT /o op=MKDIRS
+	ckpt_mount m /o unit=1M
+	timeout 100 python3 - "$BST_ROOT/m/file" <<-'EOT'
+		import os, sys
+		path, unit = sys.argv[1], 1 << 20
+		def put(fd, data, at):
+		    while data:
+		        n = os.pwrite(fd, data, at)
+		        data, at = data[n:], at + n
+		def get(fd, n, at):
+		    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+		    got = b""
+		    while len(got) < n:
+		        part = os.pread(fd, n - len(got), at + len(got))
+		        if not part:
+		            break
+		        got += part
+		    return got
+		fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+		put(fd, b"a" * (6 * unit), 0)
+		os.close(fd)
+		reader = os.open(path, os.O_RDONLY)
+		assert get(reader, 6 * unit, 0) == b"a" * (6 * unit)
+		# in place, and longer
+		writer = os.open(path, os.O_RDWR)
+		put(writer, b"b" * unit, unit)
+		put(writer, b"c" * unit, 6 * unit)
+		want = b"a" * unit + b"b" * unit + b"a" * (4 * unit) + b"c" * unit
+		assert get(reader, len(want), 0) == want
+		assert get(writer, len(want), 0) == want
+		assert os.lseek(writer, 0, os.SEEK_END) == len(want)
+		os.close(writer)
+		assert get(reader, len(want), 0) == want
+		other = os.open(path, os.O_RDONLY)
+		assert get(other, len(want), 0) == want and get(reader, len(want), 0) == want
+		# the tail of what is appended
+		writer = os.open(path, os.O_WRONLY | os.O_APPEND)
+		for i in range(5):
+		    os.write(writer, b"line %d\n" % i)
+		    assert os.pread(reader, 100, len(want) + 7 * i) == b"line %d\n" % i
+		    assert os.lseek(writer, 0, os.SEEK_END) == len(want) + 7 * (i + 1)
+		os.close(writer)
+		# shorter, by who replaces it in place
+		writer = os.open(path, os.O_WRONLY | os.O_TRUNC)
+		os.write(writer, b"short")
+		os.close(writer)
+		for fd in (reader, other, os.open(path, os.O_RDONLY)):
+		    assert get(fd, 7 * unit, 0) == b"short", fd
+		    assert os.fstat(fd).st_size == 5
+		    assert os.pread(fd, 10, 5 * unit) == b""
+	EOT
+	ckpt_mount n /o ro
+	[ "$(cat "$BST_ROOT/n/file")" = short ]
+}
+
+@test "pages of a mapping go where they belong, also by who appends" {
+	hdfs_rest PUT /a op=MKDIRS
+	ckpt_mount m /a
+	timeout 100 python3 - "$BST_ROOT/m/file" <<-'EOT'
+		import mmap, os, sys
+		path = sys.argv[1]
+		with open(path, "wb") as f:
+		    f.write(b"x" * 100000)
+		log = os.open(path, os.O_RDWR | os.O_APPEND)
+		fd = os.open(path, os.O_RDWR)
+		m = mmap.mmap(fd, 100000, mmap.MAP_SHARED)
+		m[5000:5005] = b"there"
+		m.flush()
+		os.write(log, b"end")
+		m.close()
+		os.close(fd)
+		os.close(log)
+		want = b"x" * 5000 + b"there" + b"x" * 94995 + b"end"
+		assert open(path, "rb").read() == want
+	EOT
+	[ "$(stat -c %s "$BST_ROOT/m/file")" = 100003 ]
+}
+
 @test "a DataNode is killed, another hangs: readers go on" {
 	local start=$SECONDS pid
 	ckpt_mount m /r
