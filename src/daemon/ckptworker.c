@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/log.h"
@@ -23,21 +24,56 @@
 #include "daemon/user.h"
 #include "hdfs/mount.h"
 #include "kern/sandbox.h"
+#include "obs/timeline.h"
 
 #define NAME "bootseer-ckpt"
 #define IDLE_MS 50 /* between two looks whether a file is open, once we are to end */
 #define STATS_MAX 65536u
+#define LOOK_MS 500
+#define QUIET_NS (10 * BS_NS_PER_S) /* without a read: the checkpoint is loaded */
 
 struct server {
 	int control, fuse_fd;
+	struct bs_timeline timeline; /* of the start that it was made for */
+	bool read_told, load_told;
 	struct bs_mounted *mounted;
+	pthread_mutex_t lock; /* guards what is told */
 };
 
+/*
+ * What a start reads of its checkpoint: from its first read on until there was none for a
+ * while, or the mount is gone.
+ */
+static void tell_load(struct server *v, bool over)
+{
+	struct bs_mounted_load l;
+
+	bs_mounted_load(v->mounted, &l);
+	if (!l.first_ns || v->load_told)
+		return;
+	if (!v->read_told)
+		bs_timeline_mark(&v->timeline, BS_MARK_CKPT_READ, l.first_ns, NULL);
+	v->read_told = true;
+	if (!over && bs_clock_ns() - l.last_ns < QUIET_NS)
+		return;
+	bs_timeline_past(&v->timeline, BS_SPAN_CKPT_LOAD, l.first_ns, l.last_ns, l.bytes, NULL);
+	v->load_told = true;
+	bs_timeline_done(&v->timeline);
+}
+
+static void tend_load(struct server *v, bool over)
+{
+	(void)pthread_mutex_lock(&v->lock);
+	tell_load(v, over);
+	(void)pthread_mutex_unlock(&v->lock);
+}
+
 /* Told to end; what is left open is somebody's who copied the mount, and is never closed. */
-static void end_when_idle(const struct server *v)
+static void end_when_idle(struct server *v)
 {
 	while (!bs_mounted_idle(v->mounted))
 		(void)poll(NULL, 0, IDLE_MS);
+	tend_load(v, true);
 	_exit(0);
 }
 
@@ -57,12 +93,17 @@ static void reply_status(const struct server *v, uint32_t id)
 /* Until the supervisor and its keeper are gone, or say that it is over. */
 static void *control_main(void *arg)
 {
-	const struct server *v = arg;
+	struct server *v = arg;
 
 	for (;;) {
+		struct pollfd p = { .fd = v->control, .events = POLLIN };
 		bs_automsg m;
 
 		bs_msg_init(&m, 0, 0);
+		if (poll(&p, 1, v->load_told ? -1 : LOOK_MS) <= 0) {
+			tend_load(v, false);
+			continue;
+		}
 		if (bs_msg_recv(v->control, &m) < 0)
 			return NULL;
 		if (m.type == BS_MSG_QUIT)
@@ -113,6 +154,7 @@ static int start(struct server *v, const struct bs_conf *conf, struct bs_error *
 				     err);
 	if (r < 0)
 		return r;
+	v->timeline.fd = bs_msg_take_fd(&m, 0);
 	r = -pthread_create(&t, NULL, control_main, v);
 	if (r == 0)
 		r = -pthread_detach(t);
@@ -131,6 +173,8 @@ int bs_ckptworker_main(const struct bs_conf *conf, int control)
 	(void)signal(SIGPIPE, SIG_IGN);
 	v.control = control;
 	v.fuse_fd = control + 1;
+	v.timeline = (struct bs_timeline){ .fd = -EBADF, .program = NAME };
+	(void)pthread_mutex_init(&v.lock, NULL);
 	r = start(&v, conf, &err);
 	bs_msg_init(&ready, BS_MSG_READY, 0);
 	(void)bs_msg_add_u64(&ready, BS_TAG_RESULT, (uint64_t)-r);
@@ -140,6 +184,7 @@ int bs_ckptworker_main(const struct bs_conf *conf, int control)
 		return 1;
 	(void)bs_mounted_wait(
 		v.mounted); /* what was not written has failed with its file's close */
+	tend_load(&v, true);
 	bs_msg_init(&over, BS_MSG_QUIT, 0);
 	(void)bs_msg_send(control, &over);
 	_exit(0); /* others may be in the midst of a status */

@@ -44,6 +44,7 @@ struct bs_dn {
 	uint64_t plain_refused_until_ns; /* no word without SASL: HTTP only */
 	uint64_t bytes;
 	uint64_t rate; /* bytes per second of its attempts, smoothed; 0 unknown */
+	bool listed;   /* the reader's */
 };
 
 struct bs_dn_pool {

@@ -184,6 +184,8 @@ void bs_fs_stats(struct bs_fs *fs, struct bs_fs_stats *ret)
 				     .interrupted = fs->n_interrupted,
 				     .reads = fs->n_reads,
 				     .read_bytes = fs->n_read_bytes,
+				     .first_read_ns = fs->first_read_ns,
+				     .last_read_ns = fs->last_read_ns,
 				     .unit_hits = fs->n_hits,
 				     .unit_waits = fs->n_waits,
 				     .direct_reads = fs->n_direct,

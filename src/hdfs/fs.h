@@ -68,6 +68,7 @@ struct bs_fs_stats {
 	uint64_t requests, failures,
 		interrupted; /* answered; with an error; with EINTR for a death */
 	uint64_t reads, read_bytes;
+	uint64_t first_read_ns, last_read_ns;	      /* on bs_clock_ns; 0: none */
 	uint64_t unit_hits, unit_waits, direct_reads; /* reads by how they were answered */
 	uint64_t units_fetched, units_ahead,
 		units_unread; /* all; before anybody asked; for nobody */

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "hdfs/fspriv.h"
@@ -621,7 +622,9 @@ void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct
 	struct handle *h;
 	uint64_t len;
 
-	atomic_fetch_add(&fs->n_reads, 1);
+	if (atomic_fetch_add(&fs->n_reads, 1) == 0)
+		fs->first_read_ns = bs_clock_ns();
+	fs->last_read_ns = bs_clock_ns();
 	size = BS_MIN(size, (size_t)BS_FS_IO_MAX);
 	if (off >= 0 && read_kept(fs, handle_of(fi)->node, req, size, off))
 		return;

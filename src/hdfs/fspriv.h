@@ -111,6 +111,7 @@ struct bs_fs {
 	bool watch_over;
 	uint64_t
 		n_files; /* files of the tree that handles have, or had and that are not closed yet */
+	_Atomic uint64_t first_read_ns, last_read_ns;
 	_Atomic uint64_t n_requests, n_failures, n_interrupted, n_reads, n_read_bytes, n_hits,
 		n_waits, n_direct, n_writes, n_written_bytes, n_open;
 };

@@ -250,6 +250,23 @@ static int find_root(struct bs_mounted *m, struct bs_error *err)
 	return r;
 }
 
+static void add_nodes(struct bs_mounted *m, struct bs_jsonw *w)
+{
+	struct bs_reader_node nodes[BS_READER_NODES_MAX];
+	const size_t n = bs_reader_nodes(m->reader, nodes);
+
+	bs_jsonw_key(w, "nodes");
+	bs_jsonw_array(w);
+	for (size_t i = 0; i < n; i++) {
+		bs_jsonw_object(w);
+		bs_jsonw_kstr(w, "address", nodes[i].address);
+		bs_jsonw_ku64(w, "bytes", nodes[i].bytes);
+		bs_jsonw_ku64(w, "bytes_per_s", nodes[i].rate);
+		bs_jsonw_end(w);
+	}
+	bs_jsonw_end(w);
+}
+
 static void add_stats(void *cookie, struct bs_jsonw *w)
 {
 	struct bs_mounted *m = cookie;
@@ -279,6 +296,7 @@ static void add_stats(void *cookie, struct bs_jsonw *w)
 	bs_jsonw_ku64(w, "retries", r.retries);
 	bs_jsonw_ku64(w, "bad_replicas", r.bad_replicas);
 	bs_jsonw_ku64(w, "connections", r.connections);
+	add_nodes(m, w);
 	bs_jsonw_end(w);
 	bs_jsonw_key(w, "namenodes");
 	bs_jsonw_object(w);
@@ -400,4 +418,12 @@ bool bs_mounted_idle(struct bs_mounted *m)
 int bs_mounted_stats(struct bs_mounted *m, struct bs_buf *ret)
 {
 	return bs_fs_stats_text(m->fs, ret);
+}
+
+void bs_mounted_load(struct bs_mounted *m, struct bs_mounted_load *ret)
+{
+	struct bs_fs_stats s;
+
+	bs_fs_stats(m->fs, &s);
+	*ret = (struct bs_mounted_load){ s.first_read_ns, s.last_read_ns, s.read_bytes };
 }

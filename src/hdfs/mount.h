@@ -58,6 +58,12 @@ bool bs_mounted_wait(struct bs_mounted *m);
 bool bs_mounted_idle(struct bs_mounted *m);			/* as bs_fs_idle */
 int bs_mounted_stats(struct bs_mounted *m, struct bs_buf *ret); /* JSON */
 
+struct bs_mounted_load {
+	uint64_t first_ns, last_ns; /* of what programs read, on bs_clock_ns; 0: nothing yet */
+	uint64_t bytes;
+};
+void bs_mounted_load(struct bs_mounted *m, struct bs_mounted_load *ret);
+
 /*
  * The client alone, for tools: the tree of the HDFS that the source means, and the path in it.
  * To be freed when all handles of the tree are closed.

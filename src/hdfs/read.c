@@ -105,7 +105,7 @@ static void on_data(struct bs_dn_read *dn, const void *data, size_t len)
 	}
 	a->asked -= BS_MIN(a->asked, len);
 	dn->node->load -= BS_MIN(dn->node->load, (uint64_t)len);
-	dn->node->bytes += len;
+	count(&dn->node->bytes, len);
 	count(&p->read->reader->stats.bytes, len);
 	p->read->reader->again |= bs_pick_has_room(p->read->reader, dn->node,
 						   p->read->reader->o.piece_bytes);
@@ -446,6 +446,28 @@ static void fail_at_once(struct bs_read *r, int result, const char *text)
 	r->done(r);
 }
 
+static void list_node(struct bs_reader *rd, struct bs_dn *node)
+{
+	if (node->listed || rd->n_listed == BS_READER_NODES_MAX)
+		return;
+	node->listed = true;
+	rd->listed[rd->n_listed] = node;
+	__atomic_store_n(&rd->n_listed, rd->n_listed + 1, __ATOMIC_RELEASE);
+}
+
+size_t bs_reader_nodes(struct bs_reader *rd, struct bs_reader_node ret[BS_READER_NODES_MAX])
+{
+	const unsigned int n = __atomic_load_n(&rd->n_listed, __ATOMIC_ACQUIRE);
+
+	for (unsigned int i = 0; i < n; i++)
+		ret[i] = (struct bs_reader_node){
+			.address = rd->listed[i]->key,
+			.bytes = __atomic_load_n(&rd->listed[i]->bytes, __ATOMIC_RELAXED),
+			.rate = __atomic_load_n(&rd->listed[i]->rate, __ATOMIC_RELAXED),
+		};
+	return n;
+}
+
 static int find_nodes(struct bs_reader *rd, struct bs_piece *p)
 {
 	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
@@ -454,6 +476,7 @@ static int find_nodes(struct bs_reader *rd, struct bs_piece *p)
 		p->nodes[i] = bs_dn_get(&rd->pool, rp->address, rp->xfer_port);
 		if (!p->nodes[i])
 			return -ENOMEM;
+		list_node(rd, p->nodes[i]);
 	}
 	return 0;
 }

@@ -93,4 +93,13 @@ struct bs_reader_stats {
 };
 void bs_reader_stats(struct bs_reader *rd, struct bs_reader_stats *ret);
 
+#define BS_READER_NODES_MAX 64u
+
+struct bs_reader_node {
+	const char *address;  /* "ADDRESS:PORT", as long as the reader */
+	uint64_t bytes, rate; /* that came, bytes per second of late */
+};
+/* The first DataNodes that were asked, how many. Any thread; does not block. */
+size_t bs_reader_nodes(struct bs_reader *rd, struct bs_reader_node ret[BS_READER_NODES_MAX]);
+
 #endif

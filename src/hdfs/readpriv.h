@@ -51,6 +51,9 @@ struct bs_reader {
 	struct bs_ev *ev;
 	struct bs_reader_stats stats; /* atomic members */
 
+	struct bs_dn *listed[BS_READER_NODES_MAX]; /* there as long as the reader */
+	unsigned int n_listed;			   /* atomic; only the event thread adds */
+
 	/* the event thread only */
 	struct bs_dn_pool pool;
 	struct bs_list reads;	/* under way */

@@ -374,3 +374,24 @@ ctl_umount() {
 	run hdfs_rest GET /w/ctl/half op=GETFILESTATUS
 	[ "$status" != 0 ]
 }
+
+@test "status and timeline: what was read, from where, how fast, and when" {
+	local spans
+	bundle "source=$HDFS_URI/r,target=/ckpt" sh -c 'cat /ckpt/data >/dev/null; touch /read; sleep 1000'
+	shim create -b "$B" "$ID" </dev/null >/dev/null 2>&1
+	shim start "$ID"
+	bst_wait 20 test -e "$B/rootfs/read"
+	run bootseerctl status
+	echo "$output"
+	[[ $output == *"checkpoint "*"$HDFS_URI/r, serving, 1 containers"*" read in "*"DataNode "*:9866* ]]
+	node_status '.checkpoints[0].stats' | jq -e '.read_bytes >= 50000000 and .failures == 0 and
+		(.datanodes.nodes | length) >= 2 and ([.datanodes.nodes[].bytes] | add) >= 50000000 and
+		.datanodes.hedges != null and .datanodes.retries == 0'
+	shim delete --force "$ID"
+	all_gone
+	spans=$(bootseerctl timeline --json "$ID" | jq -r 'select(.name) | "\(.name) \(.program) \(.bytes // 0) \(.text // "")"')
+	echo "$spans"
+	[[ $spans == *"ckpt-mount bootseer 0 /ckpt"* ]]
+	[[ $spans == *"ckpt-read bootseer-ckpt 0"* ]]
+	[[ $spans == *"ckpt-load bootseer-ckpt 5"* ]]
+}
