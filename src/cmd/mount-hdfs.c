@@ -125,7 +125,7 @@ static int serve(void *cookie)
 	bs_nofile_raise();
 	r = bs_sandbox_enter_worker(s->uid, s->gid, s->parent, &err);
 	if (r == 0)
-		r = bs_mounted_start(s->a->source, s->o, FUSE_FD, &m, &err);
+		r = bs_mounted_start(s->a->source, s->o, FUSE_FD, NULL, &m, &err);
 	err.code = r;
 	if (bs_write_full(LINK_FD, &err, sizeof(err)) < 0 || r < 0)
 		return 1;

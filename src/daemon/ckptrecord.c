@@ -32,7 +32,7 @@ struct ckpt *ckpt_new(struct super *s, const char *id)
 	if (!c)
 		return NULL;
 	(void)snprintf(c->id, sizeof(c->id), "%s", id);
-	c->mnt = c->link.fd = c->process.pidfd = -EBADF;
+	c->mnt = c->link.fd = c->process.pidfd = c->fuse_fd = c->memory_fd = -EBADF;
 	bs_list_init(&c->asks);
 	bs_list_append(&s->ckpts, &c->all);
 	return c;
@@ -63,6 +63,10 @@ void ckpt_keep(struct super *s, const struct ckpt *c,
 	put(s, name, c->link.fd);
 	ckpt_kept_name(c, "pid", name);
 	put(s, name, c->process.pidfd);
+	ckpt_kept_name(c, "fuse", name);
+	put(s, name, c->fuse_fd);
+	ckpt_kept_name(c, "memory", name);
+	put(s, name, c->memory_fd);
 	if (c->mnt < 0)
 		return;
 	ckpt_kept_name(c, "mount", name);
@@ -94,6 +98,8 @@ int ckpt_describe(struct bs_json *v, const struct ckpt *c)
 		r = bs_json_set(v, "read_only", bs_json_new_bool(c->read_only));
 	if (r == 0)
 		r = bs_json_set(v, "for_nobody", bs_json_new_bool(c->for_nobody));
+	if (r == 0)
+		r = bs_json_set(v, "server", bs_json_new_u64(c->generation));
 	for (size_t i = 0; r == 0 && i < c->holders.n; i++)
 		r = bs_json_append(holders, bs_json_new_str(c->holders.v[i]));
 	return r;
@@ -132,6 +138,7 @@ static int read_record(struct super *s, struct ckpt *c)
 	bs_autofree char *text = NULL;
 	const struct bs_json *holders;
 	const char *source, *options;
+	uint64_t generation = 0;
 	char name[ID_LEN + 8];
 	size_t len;
 	int r;
@@ -151,6 +158,8 @@ static int read_record(struct super *s, struct ckpt *c)
 	c->options = strdup(options);
 	c->read_only = is_true(v, "read_only");
 	c->for_nobody = is_true(v, "for_nobody");
+	(void)bs_json_u64(bs_json_get(v, "server"), &generation);
+	c->generation = (uint32_t)generation;
 	r = c->source && c->options ? 0 : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < bs_json_n(holders); i++) {
 		const char *holder = bs_json_str(bs_json_at(holders, i));
@@ -208,6 +217,10 @@ void ckpts_adopt(struct super *s, const char *name, int fd)
 		c->process.pid = pid_of(fd);
 	} else if (c && c->mnt < 0 && bs_str_after(rest, "mount:")) {
 		c->mnt = fd;
+	} else if (c && c->fuse_fd < 0 && bs_str_after(rest, "fuse:")) {
+		c->fuse_fd = fd;
+	} else if (c && c->memory_fd < 0 && bs_str_after(rest, "memory:")) {
+		c->memory_fd = fd;
 	} else {
 		(void)bs_close(fd);
 	}
@@ -218,7 +231,8 @@ static int settle_one(struct super *s, struct ckpt *c)
 	int r = read_record(s, c);
 
 	c->state = SERVING;
-	if (r == 0 && (c->link.fd < 0 || c->process.pidfd < 0))
+	if (r == 0 &&
+	    (c->link.fd < 0 || c->process.pidfd < 0 || c->fuse_fd < 0 || c->memory_fd < 0))
 		r = -ENODATA;
 	if (r == 0)
 		r = super_watch(s, &c->link);

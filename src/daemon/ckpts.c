@@ -15,6 +15,10 @@
  * long. A mount for nobody in particular (a person's) is not kept open here: whoever unmounts
  * it ends it.
  *
+ * When a server dies another goes on in its place, with the connection to FUSE and a memory in
+ * which it had kept what the kernel knows (hdfs/fskeep.h): who reads waits, files that were being
+ * written are lost.
+ *
  * The server does not need us: it goes on when we die, and the supervisor after us finds its
  * socket, its pidfd and the mount with the keeper, and the rest in RUN_DIR/ckpts/ID.json.
  */
@@ -41,13 +45,17 @@
 #include "base/str.h"
 #include "daemon/program.h"
 #include "kern/fusedev.h"
+#include "hdfs/mount.h"
 #include "kern/mountfd.h"
 #include "obs/timeline.h"
 #include "rootfs/ckptdir.h"
 
 #define GRACE_NS (5 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
 #define WAIT_NS (60 * BS_NS_PER_S)
-#define END_NS (150 * BS_NS_PER_S) /* for what was written to reach HDFS */
+#define END_NS (150 * BS_NS_PER_S)   /* for what was written to reach HDFS */
+#define AGAIN_NS (60 * BS_NS_PER_S)  /* for a server that takes over */
+#define DEATHS_NS (60 * BS_NS_PER_S) /* further apart they are no row */
+#define DEATHS_MAX 5u		     /* what kills them may be a request that is repeated */
 #define STATUS_NS (2 * BS_NS_PER_S)
 #define CKPTS_MAX 256u
 #define READAHEAD_KIB 1024u
@@ -93,12 +101,18 @@ void ckpt_forget(struct super *s, struct ckpt *c)
 		kept_drop(s, name);
 		ckpt_kept_name(c, "pid", name);
 		kept_drop(s, name);
+		ckpt_kept_name(c, "fuse", name);
+		kept_drop(s, name);
+		ckpt_kept_name(c, "memory", name);
+		kept_drop(s, name);
 	}
 	if (c->link.fd >= 0)
 		super_unwatch(s, &c->link);
 	(void)bs_close(c->link.fd);
 	super_kill(&c->process);
 	(void)bs_close(c->process.pidfd);
+	(void)bs_close(c->fuse_fd);
+	(void)bs_close(c->memory_fd);
 	ckpt_remove_record(s, c);
 	bs_list_remove(&c->all);
 	bs_strv_done(&c->holders);
@@ -154,6 +168,15 @@ void ckpt_end(struct super *s, struct ckpt *c)
 	(void)bs_msg_send(c->link.fd, &m);
 }
 
+static void took_over(struct super *s, struct ckpt *c)
+{
+	c->again = false;
+	bs_log_info("'%s' is served by process %d after %" PRIu64 " ms", c->source,
+		    (int)c->process.pid, (bs_clock_ns() - c->started_ns) / BS_NS_PER_MS);
+	if (c->holders.n == 0 && !c->for_nobody)
+		ckpt_end(s, c);
+}
+
 static void became_ready(struct super *s, struct ckpt *c)
 {
 	c->state = SERVING;
@@ -181,14 +204,22 @@ static void server_ready(struct super *s, struct ckpt *c, struct bs_msg *m)
 	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
 	uint64_t result = EPROTO;
 
-	if (c->state != STARTING)
+	if (c->state != STARTING && !c->again)
 		return;
 	if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
 		result = EPROTO;
+	if (result == 0 && c->again) {
+		took_over(s, c);
+		return;
+	}
 	if (result == 0) {
 		became_ready(s, c);
 		return;
 	}
+	if (c->again)
+		bs_log_error("the server of '%s' (%s) died, and another cannot go on: %s; %zu "
+			     "containers have lost their mount",
+			     c->source, c->id, text ? text : "?", c->holders.n);
 	fail_asks(s, c, -(int)result, text ? text : "its server failed without a word");
 	ckpt_forget(s, c);
 }
@@ -207,8 +238,107 @@ static void server_replied(struct super *s, struct ckpt *c, struct bs_msg *m)
 	}
 }
 
+static int tell_start(const struct ckpt *c, int link, int timeline)
+{
+	bs_automsg m;
+	int r;
+
+	bs_msg_init(&m, BS_MSG_START, 0);
+	r = bs_msg_add_text(&m, BS_TAG_SOURCE, c->source);
+	if (r == 0)
+		r = bs_msg_add_text(&m, BS_TAG_OPTIONS, c->options);
+	if (r == 0)
+		r = bs_msg_add_u64(&m, BS_TAG_EPOCH, c->generation);
+	if (r == 0)
+		r = bs_msg_add_u64(&m, BS_TAG_TAKEOVER, c->again);
+	if (r == 0)
+		r = bs_msg_add_fd(&m, c->memory_fd);
+	if (r == 0 && timeline >= 0)
+		r = bs_msg_add_fd(&m, timeline);
+	return r == 0 ? bs_msg_send(link, &m) : r;
+}
+
+static int make_mount(struct ckpt *c, struct bs_error *err)
+{
+	const struct bs_fusedev_mount fm = { .subtype = "bootseer-hdfs",
+					     .source = c->source,
+					     .writable = !c->read_only };
+
+	c->memory_fd = bs_memfd("bootseer-ckpt");
+	if (c->memory_fd < 0)
+		return bs_fail_errno(err, c->memory_fd, "make memory");
+	if (ftruncate(c->memory_fd, (off_t)bs_mounted_kept_bytes()) < 0)
+		return bs_fail_errno(err, -errno, "make memory");
+	c->fuse_fd = bs_fusedev_open(err);
+	if (c->fuse_fd < 0)
+		return c->fuse_fd;
+	c->mnt = bs_fusedev_mount(c->fuse_fd, &fm, err);
+	return c->mnt < 0 ? c->mnt : 0;
+}
+
+static int start_server(struct super *s, struct ckpt *c, int timeline, struct bs_error *err)
+{
+	const struct bs_part part = { .role = "ckpt",
+				      .arg = c->id,
+				      .config = s->config_file,
+				      .fds = &c->fuse_fd,
+				      .n_fds = 1 };
+	bs_autofd int link = -EBADF;
+	int r;
+
+	r = bs_program_start(&part, &c->process, &link, err);
+	if (r < 0)
+		return r;
+	r = tell_start(c, link, timeline);
+	if (r < 0)
+		return bs_fail_errno(err, r, "tell the server to start");
+	(void)fcntl(link, F_SETFL, O_NONBLOCK);
+	c->link = (struct watch){ .fd = link, .ready = ckpt_link_ready };
+	r = super_watch(s, &c->link);
+	if (r < 0) {
+		c->link.fd = -EBADF;
+		return bs_fail_errno(err, r, "watch the server");
+	}
+	(void)bs_take_fd(&link);
+	return 0;
+}
+
+/* The next one, with what the last has left; false: there is none. */
+static bool start_again(struct super *s, struct ckpt *c)
+{
+	const uint64_t now = bs_clock_ns();
+	struct bs_error err = BS_ERROR_INIT;
+
+	if (now - c->died_ns > DEATHS_NS)
+		c->deaths = 0;
+	c->died_ns = now;
+	if (c->state != SERVING || c->said_unmounted || s->stop || ++c->deaths > DEATHS_MAX ||
+	    c->generation >= UINT16_MAX)
+		return false;
+	super_unwatch(s, &c->link);
+	c->link.fd = bs_close(c->link.fd);
+	super_kill(&c->process);
+	c->process.pidfd = bs_close(c->process.pidfd);
+	bs_log_warning("the server of '%s' (%s) died, starting another; files that were being "
+		       "written are lost",
+		       c->source, c->id);
+	fail_asks(s, c, -EAGAIN, "its server died, try again");
+	c->again = true;
+	c->started_ns = now;
+	c->deadline_ns = now + AGAIN_NS;
+	c->generation++;
+	if (ckpt_write_record(s, c) == 0 && start_server(s, c, -EBADF, &err) == 0) {
+		ckpt_keep(s, c, kept_put);
+		return true;
+	}
+	bs_log_error("%s", bs_error_text(&err));
+	return false;
+}
+
 static void server_gone(struct super *s, struct ckpt *c)
 {
+	if (start_again(s, c))
+		return;
 	if (c->state == SERVING && !c->said_unmounted)
 		bs_log_error("the server of '%s' (%s) died: %zu containers have lost their mount",
 			     c->source, c->id, c->holders.n);
@@ -234,53 +364,6 @@ void ckpt_link_ready(struct super *s, struct watch *w, uint32_t events)
 		server_replied(s, c, &m);
 	else if (m.type == BS_MSG_QUIT)
 		c->said_unmounted = true;
-}
-
-static int tell_start(const struct ckpt *c, int link, int timeline)
-{
-	bs_automsg m;
-	int r;
-
-	bs_msg_init(&m, BS_MSG_START, 0);
-	r = bs_msg_add_text(&m, BS_TAG_SOURCE, c->source);
-	if (r == 0)
-		r = bs_msg_add_text(&m, BS_TAG_OPTIONS, c->options);
-	if (r == 0 && timeline >= 0)
-		r = bs_msg_add_fd(&m, timeline);
-	return r == 0 ? bs_msg_send(link, &m) : r;
-}
-
-static int start_server(struct super *s, struct ckpt *c, int timeline, struct bs_error *err)
-{
-	const struct bs_fusedev_mount fm = { .subtype = "bootseer-hdfs",
-					     .source = c->source,
-					     .writable = !c->read_only };
-	bs_autofd int dev = bs_fusedev_open(err), link = -EBADF;
-	const struct bs_part part = {
-		.role = "ckpt", .arg = c->id, .config = s->config_file, .fds = &dev, .n_fds = 1
-	};
-	int r;
-
-	if (dev < 0)
-		return dev;
-	c->mnt = bs_fusedev_mount(dev, &fm, err);
-	if (c->mnt < 0)
-		return c->mnt;
-	r = bs_program_start(&part, &c->process, &link, err);
-	if (r < 0)
-		return r;
-	r = tell_start(c, link, timeline);
-	if (r < 0)
-		return bs_fail_errno(err, r, "tell the server to start");
-	(void)fcntl(link, F_SETFL, O_NONBLOCK);
-	c->link = (struct watch){ .fd = link, .ready = ckpt_link_ready };
-	r = super_watch(s, &c->link);
-	if (r < 0) {
-		c->link.fd = -EBADF;
-		return bs_fail_errno(err, r, "watch the server");
-	}
-	(void)bs_take_fd(&link);
-	return 0;
 }
 
 /* --- asking for one ---------------------------------------------------------------------------- */
@@ -344,7 +427,10 @@ static struct ckpt *make(struct super *s, const struct bs_msg *m, struct bs_erro
 	c->for_nobody = !bs_msg_text(m, BS_TAG_CONTAINER, 0);
 	c->started_ns = bs_clock_ns();
 	bs_timeline_open(&tl, s->run_fd, timeline ? timeline : "", "bootseer-ckpt");
-	r = start_server(s, c, tl.fd, err);
+	c->generation = 1;
+	r = make_mount(c, err);
+	if (r == 0)
+		r = start_server(s, c, tl.fd, err);
 	bs_timeline_done(&tl);
 	if (r == 0)
 		return c;
@@ -533,8 +619,12 @@ void ckpts_expire(struct super *s, uint64_t now_ns)
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
 
 		expire_asks(s, c, now_ns);
-		if (c->state == SERVING || c->deadline_ns > now_ns)
+		if ((c->state == SERVING && !c->again) || c->deadline_ns > now_ns)
 			continue;
+		if (c->again)
+			bs_log_error("the server of '%s' (%s) does not go on in time: %zu "
+				     "containers have lost their mount",
+				     c->source, c->id, c->holders.n);
 		if (c->state == ENDING)
 			bs_log_error("the server of '%s' (%s) does not end, killing it", c->source,
 				     c->id);
@@ -547,7 +637,7 @@ bool ckpts_waiting(const struct super *s)
 	bs_list_for_each(it, &s->ckpts) {
 		const struct ckpt *c = bs_list_entry(it, struct ckpt, all);
 
-		if (c->state != SERVING || !bs_list_empty(&c->asks))
+		if (c->state != SERVING || c->again || !bs_list_empty(&c->asks))
 			return true;
 	}
 	return false;

@@ -21,10 +21,15 @@ struct ckpt {
 	bool read_only;
 	bool for_nobody; /* not held by containers */
 	enum ckpt_state state;
-	int mnt; /* -EBADF: not kept open */
+	int mnt;		/* -EBADF: not kept open */
+	int fuse_fd, memory_fd; /* what the next server goes on with */
+	uint32_t generation;	/* of the server, from 1 */
+	bool again;		/* one that takes over is starting */
+	unsigned int deaths;	/* in a row */
+	uint64_t died_ns;
 	struct bs_child process;
 	struct watch link;
-	uint64_t started_ns, deadline_ns; /* of STARTING and ENDING */
+	uint64_t started_ns, deadline_ns; /* of STARTING and ENDING, and again */
 	bool said_unmounted;
 	struct bs_strv holders; /* containers */
 	struct bs_list asks;	/* clients that wait, for the mount or a status */

@@ -143,18 +143,27 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 static int start(struct server *v, const struct bs_conf *conf, struct bs_error *err)
 {
 	static struct bs_mount_options o; /* the mount's threads read it to the very end */
+	struct bs_mounted_kept kept = { .fd = -EBADF };
+	uint64_t generation = 0, takeover = 0;
 	pthread_t t;
 	bs_automsg m;
 	int r;
 
 	bs_msg_init(&m, 0, 0);
 	r = shut_in(conf, v->control, &m, &o, err);
-	if (r == 0)
-		r = bs_mounted_start(bs_msg_text(&m, BS_TAG_SOURCE, 0), &o, v->fuse_fd, &v->mounted,
-				     err);
 	if (r < 0)
 		return r;
-	v->timeline.fd = bs_msg_take_fd(&m, 0);
+	(void)bs_msg_u64(&m, BS_TAG_EPOCH, &generation);
+	(void)bs_msg_u64(&m, BS_TAG_TAKEOVER, &takeover);
+	kept.fd = bs_msg_take_fd(&m, 0);
+	kept.generation = (uint32_t)generation;
+	kept.takeover = takeover != 0;
+	r = bs_mounted_start(bs_msg_text(&m, BS_TAG_SOURCE, 0), &o, v->fuse_fd,
+			     kept.fd >= 0 ? &kept : NULL, &v->mounted, err);
+	(void)bs_close(kept.fd);
+	if (r < 0)
+		return r;
+	v->timeline.fd = bs_msg_take_fd(&m, 1);
 	r = -pthread_create(&t, NULL, control_main, v);
 	if (r == 0)
 		r = -pthread_detach(t);

@@ -100,6 +100,7 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 	struct bs_fs *fs = calloc(1, sizeof(*fs));
 	struct bs_fuseserve_options so = {
 		.fuse_fd = o->fuse_fd,
+		.takeover = o->takeover,
 		.n_threads = LISTENERS,
 		.max_readahead = BS_FS_IO_MAX,
 		.ops = &ops,
@@ -112,6 +113,7 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 		return bs_fail(err, -ENOMEM, "out of memory");
 	fs->o = *o;
 	bs_fsnodes_init(&fs->nodes);
+	fs->nodes.keep = o->keep;
 	r = bs_fsowners_new(o->uid, o->gid, o->one_owner, &fs->owners);
 	if (r == 0 && o->memory_bytes) {
 		fs->unitpool = bs_unitpool_new(o->memory_bytes);
@@ -127,6 +129,8 @@ int bs_fs_start(const struct bs_fs_options *o, struct bs_fs **ret, struct bs_err
 		r = bs_fspool_start(&fs->answer, fs, ANSWER_THREADS);
 	if (r < 0)
 		return bs_fail_errno(err, r, "start the filesystem's threads");
+	if (o->takeover && (r = bs_fs_adopt(fs)) < 0)
+		return bs_fail_errno(err, r, "take over what an earlier server had open");
 	r = bs_fuseserve_start(&so, &fs->serve, err);
 	if (r == 0)
 		*ret = fs;

@@ -29,17 +29,20 @@ struct bs_buf;
 struct bs_ckpt;
 struct bs_error;
 struct bs_fs;
+struct bs_fskeep;
 struct bs_jsonw;
 struct bs_nn;
 
 #define BS_FS_STATS "user.bootseer.stats" /* JSON: what the mount has done, for who may read it */
 
 struct bs_fs_options {
-	struct bs_ckpt *ckpt; /* outlives it */
-	struct bs_nn *nn;     /* outlives it; attributes beside ckpt's, space */
-	const char *root;     /* directory of HDFS that is the mount's root; "/" or clean */
-	const char *user;     /* whose files are that are not on HDFS yet; NULL: uid's */
-	int fuse_fd;	      /* taken over; mounted */
+	struct bs_ckpt *ckpt;	/* outlives it */
+	struct bs_nn *nn;	/* outlives it; attributes beside ckpt's, space */
+	const char *root;	/* directory of HDFS that is the mount's root; "/" or clean */
+	const char *user;	/* whose files are that are not on HDFS yet; NULL: uid's */
+	int fuse_fd;		/* taken over; mounted */
+	struct bs_fskeep *keep; /* NULL: nobody can take over from this server */
+	bool takeover;		/* it takes over from an earlier one, with what that kept */
 	bool read_only;
 	bool one_owner;	       /* all is uid's and gid's */
 	uid_t uid;	       /* of whoever is not known here */

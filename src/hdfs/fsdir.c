@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/str.h"
+#include "hdfs/fskeep.h"
 #include "hdfs/fspriv.h"
 #include "hdfs/namenode.h"
 
@@ -22,6 +23,7 @@
 
 struct dir {
 	unsigned int refs;    /* atomic; the handle, and jobs */
+	uint32_t slot;	      /* of fskeep.h */
 	pthread_mutex_t lock; /* guards what follows */
 	bool is_read;
 	struct bs_hdfs_list list;
@@ -30,7 +32,7 @@ struct dir {
 
 static struct dir *dir_of(const struct fuse_file_info *fi)
 {
-	return (struct dir *)(uintptr_t)fi->fh;
+	return bs_fskeep_pointer(fi->fh);
 }
 
 static void dir_put(void *held)
@@ -45,25 +47,53 @@ static void dir_put(void *held)
 	free(d);
 }
 
+static struct dir *dir_new(void)
+{
+	struct dir *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	(void)pthread_mutex_init(&d->lock, NULL);
+	d->refs = 1;
+	return d;
+}
+
+/* What it had read is read again when it is asked for. */
+int bs_fs_adopt_dir(struct bs_fs *fs, const struct bs_fskeep_handle *h, uint32_t slot)
+{
+	struct dir *d = dir_new();
+
+	if (!d)
+		return -ENOMEM;
+	d->slot = slot;
+	return bs_fskeep_adopt(h->fh, d);
+}
+
 /* Whether it may be read shows when it is: that spares the NameNode a question. */
 void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct dir *d = calloc(1, sizeof(*d));
+	struct dir *d = dir_new();
 
 	if (!d) {
 		(void)fuse_reply_err(req, ENOMEM);
 		return;
 	}
-	(void)pthread_mutex_init(&d->lock, NULL);
-	d->refs = 1;
-	fi->fh = (uintptr_t)d;
+	fi->fh = bs_fskeep_fh(d);
+	d->slot = bs_fskeep_add_handle(bs_fs_of(req)->nodes.keep,
+				       &(struct bs_fskeep_handle){
+					       .kind = BS_FSKEEP_DIR, .fh = fi->fh, .node = ino });
 	if (fuse_reply_open(req, fi) < 0)
 		dir_put(d);
 }
 
 void bs_fsop_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	dir_put(dir_of(fi));
+	struct dir *d = dir_of(fi);
+
+	if (d) {
+		bs_fskeep_drop_handle(bs_fs_of(req)->nodes.keep, d->slot);
+		dir_put(d);
+	}
 	(void)fuse_reply_err(req, 0);
 }
 
@@ -247,8 +277,12 @@ static void run_readdirplus(struct bs_fsjob *j)
 static void start(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct fuse_file_info *fi,
 		  void (*fn)(struct bs_fsjob *j))
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, fn);
+	struct bs_fsjob *j = NULL;
 
+	if (dir_of(fi))
+		j = bs_fsjob_new(req, ino, NULL, NULL, fi, fn);
+	else
+		(void)fuse_reply_err(req, EIO);
 	if (!j)
 		return;
 	j->size = size;

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "hdfs/fskeep.h"
 #include "hdfs/fspriv.h"
 
 #define UNIT_MAX                                                                                   \
@@ -30,7 +31,9 @@ struct handle {
 	struct bs_list link; /* of the node's */
 	struct bs_fsjob *close;
 	bool writes, append;
-	bool noted; /* counted with the node */
+	bool noted;    /* counted with the node */
+	int dead;      /* of an earlier server, and lost: -errno; it has no file */
+	uint32_t slot; /* of fskeep.h */
 };
 
 /* A read that is under way: by units, else by itself. */
@@ -45,7 +48,7 @@ struct fsread {
 
 static struct handle *handle_of(const struct fuse_file_info *fi)
 {
-	return (struct handle *)(uintptr_t)fi->fh;
+	return bs_fskeep_pointer(fi->fh);
 }
 
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi)
@@ -280,9 +283,26 @@ static int handle_open(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle
 	return 0;
 }
 
+/* The kernel's number of h. */
+static void show_handle(struct bs_fs *fs, struct handle *h, const struct bs_hdfs_status *s,
+			struct fuse_file_info *fi)
+{
+	const struct bs_fskeep_handle k = { .kind = h->writes ? BS_FSKEEP_WRITES : BS_FSKEEP_READS,
+					    .fh = bs_fskeep_fh(h),
+					    .node = h->node ? h->node->id : 0,
+					    .file_id = s->file_id,
+					    .len = s->len,
+					    .mtime_ms = s->mtime_ms };
+
+	fi->fh = k.fh;
+	h->slot = bs_fskeep_add_handle(fs->nodes.keep, &k);
+}
+
 static void handle_release(struct handle *h)
 {
 	struct bs_fs *fs = h->fs;
+
+	bs_fskeep_drop_handle(fs->nodes.keep, h->slot);
 
 	if (h->noted)
 		note_release(fs, h);
@@ -329,8 +349,8 @@ static void run_open(struct bs_fsjob *j)
 		return;
 	}
 	j->fi.keep_cache = note_open(j->fs, h, &s);
+	show_handle(j->fs, h, &s, &j->fi);
 	bs_hdfs_status_done(&s);
-	j->fi.fh = (uintptr_t)h;
 	if (!bs_fsjob_claim(j) || fuse_reply_open(j->req, &j->fi) < 0)
 		handle_release(h);
 	bs_fsjob_free(j);
@@ -382,8 +402,8 @@ static void run_create(struct bs_fsjob *j)
 	}
 	h->node = bs_node_use(j->fs, e.ino);
 	j->fi.keep_cache = h->node ? note_open(j->fs, h, &s) : false;
+	show_handle(j->fs, h, &s, &j->fi);
 	bs_hdfs_status_done(&s);
-	j->fi.fh = (uintptr_t)h;
 	if (!bs_fsjob_claim(j) || fuse_reply_create(j->req, &e, &j->fi) < 0) {
 		handle_release(h);
 		bs_nodes_forget(j->fs, e.ino, 1);
@@ -402,9 +422,43 @@ void bs_fsop_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t 
 	bs_fsjob_queue(&j->fs->data, j);
 }
 
+int bs_fs_dead(const struct fuse_file_info *fi)
+{
+	const struct handle *h = fi ? handle_of(fi) : NULL;
+
+	/* one that was never recorded was opened by a server that could not say so any more */
+	return h ? h->dead : fi ? -EIO : 0;
+}
+
+int bs_fs_adopt_file(struct bs_fs *fs, const struct bs_fskeep_handle *k, uint32_t slot)
+{
+	struct bs_hdfs_status s = { 0 };
+	struct bs_ckpt_file *f = NULL;
+	int r = bs_fs_open_again(fs, k, &f, &s);
+	struct handle *h = handle_new(fs, f);
+
+	if (!h) {
+		(void)bs_ckpt_close(f, NULL);
+		bs_hdfs_status_done(&s);
+		return -ENOMEM;
+	}
+	atomic_fetch_add(&fs->n_open, 1);
+	h->dead = r;
+	h->writes = k->kind == BS_FSKEEP_WRITES;
+	h->slot = slot;
+	h->node = bs_node_use(fs, k->node);
+	if (r == 0 && h->node)
+		(void)note_open(fs, h, &s);
+	else if (r == 0)
+		h->dead = -ESTALE;
+	bs_hdfs_status_done(&s);
+	return bs_fskeep_adopt(k->fh, h);
+}
+
 void bs_fsop_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	handle_release(handle_of(fi));
+	if (handle_of(fi))
+		handle_release(handle_of(fi));
 	(void)fuse_reply_err(req, 0);
 }
 
@@ -544,36 +598,6 @@ int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret)
 	return 0;
 }
 
-/* What another client makes of the file meanwhile is no reason to fail: then nothing is kept. */
-void bs_fs_keep(struct bs_fs *fs, fuse_ino_t parent, const char *name, const char *path)
-{
-	struct bs_node *n = bs_node_use_name(fs, parent, name);
-	struct bs_hdfs_status s = { 0 };
-	struct bs_ckpt_file *f = NULL;
-	bs_autofree char *bytes = NULL;
-	bool wanted;
-
-	if (!n)
-		return;
-	(void)pthread_mutex_lock(&fs->nodes.lock);
-	wanted = n->opens > 0 && n->writers == 0 && !n->kept && n->len > 0 && n->len <= UNIT_MAX;
-	(void)pthread_mutex_unlock(&fs->nodes.lock);
-	if (wanted && bs_ckpt_open(fs->o.ckpt, path, 0, 0, &f, NULL) == 0 &&
-	    bs_ckpt_fstat(f, &s, NULL) == 0 && s.file_id == n->file_id && s.len == n->len)
-		bytes = malloc(s.len);
-	if (bytes && bs_ckpt_pread(f, bytes, s.len, 0, NULL) == (ssize_t)s.len) {
-		(void)pthread_mutex_lock(&fs->nodes.lock);
-		if (!n->kept) {
-			n->kept = bs_take(&bytes);
-			n->kept_len = s.len;
-		}
-		(void)pthread_mutex_unlock(&fs->nodes.lock);
-	}
-	(void)bs_ckpt_close(f, NULL);
-	bs_hdfs_status_done(&s);
-	bs_node_unuse(fs, n);
-}
-
 /* Whether the read was answered from there. */
 static bool read_kept(struct bs_fs *fs, const struct bs_node *n, fuse_req_t req, size_t size,
 		      off_t off)
@@ -622,6 +646,10 @@ void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct
 	struct handle *h;
 	uint64_t len;
 
+	if (bs_fs_dead(fi) < 0) {
+		(void)fuse_reply_err(req, -bs_fs_dead(fi));
+		return;
+	}
 	if (atomic_fetch_add(&fs->n_reads, 1) == 0)
 		fs->first_read_ns = bs_clock_ns();
 	fs->last_read_ns = bs_clock_ns();
@@ -696,8 +724,12 @@ static void run_write(struct bs_fsjob *j)
 void bs_fsop_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
 		   struct fuse_file_info *fi)
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_write);
+	struct bs_fsjob *j = NULL;
 
+	if (bs_fs_dead(fi) < 0)
+		(void)fuse_reply_err(req, EIO);
+	else
+		j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_write);
 	if (!j)
 		return;
 	j->off = off;
@@ -725,8 +757,12 @@ static void run_sync(struct bs_fsjob *j)
 
 void bs_fsop_fsync(fuse_req_t req, fuse_ino_t ino, int datasync, struct fuse_file_info *fi)
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
+	struct bs_fsjob *j = NULL;
 
+	if (bs_fs_dead(fi) < 0)
+		(void)fuse_reply_err(req, EIO);
+	else
+		j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);
 	if (!j)
 		return;
 	bs_fs_hold(j);
@@ -738,8 +774,8 @@ void bs_fsop_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	struct handle *h = handle_of(fi);
 	struct bs_fsjob *j;
 
-	if (!h->writes) {
-		(void)fuse_reply_err(req, 0);
+	if (!h || !h->writes || h->dead < 0) {
+		(void)fuse_reply_err(req, h && h->writes ? EIO : 0);
 		return;
 	}
 	j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_sync);

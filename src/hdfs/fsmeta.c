@@ -244,7 +244,8 @@ static void answer_attr(struct bs_fsjob *j)
 
 void bs_fsop_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, answer_attr);
+	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, bs_fs_dead(fi) < 0 ? NULL : fi,
+					  answer_attr);
 
 	if (!j)
 		return;
@@ -321,8 +322,12 @@ static void run_setattr(struct bs_fsjob *j)
 void bs_fsop_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 		     struct fuse_file_info *fi)
 {
-	struct bs_fsjob *j = bs_fsjob_new(req, ino, NULL, NULL, fi, run_setattr);
+	struct bs_fsjob *j = NULL;
 
+	if (bs_fs_dead(fi) < 0 && to_set & FUSE_SET_ATTR_SIZE)
+		(void)fuse_reply_err(req, EIO);
+	else
+		j = bs_fsjob_new(req, ino, NULL, NULL, bs_fs_dead(fi) < 0 ? NULL : fi, run_setattr);
 	if (!j)
 		return;
 	j->attr = *attr;

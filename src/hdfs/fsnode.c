@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/str.h"
+#include "hdfs/fskeep.h"
 #include "hdfs/fspriv.h"
 #include "hdfs/path.h"
 
@@ -86,6 +88,7 @@ static void put(struct bs_nodes *t, struct bs_node *n, struct bs_node **gone)
 			(void)bs_map_remove(&t->by_name, n->key, n->key_len);
 			parent->uses--;
 		}
+		bs_fskeep_drop_node(t->keep, n->slot);
 		(void)bs_map_remove(&t->by_id, &n->id, sizeof(n->id));
 		n->parent = *gone;
 		*gone = n;
@@ -103,6 +106,33 @@ static void free_gone(struct bs_node *gone)
 	}
 }
 
+/* The entry says where n is now; made new, since it is right at every moment. */
+static void keep(struct bs_nodes *t, struct bs_node *n)
+{
+	struct bs_fskeep_node k = { .is_dir = n->is_dir,
+				    .is_link = n->is_link,
+				    .id = n->id,
+				    .parent = n->parent ? n->parent->id : 0,
+				    .ino = n->ino,
+				    .lookups = n->lookups };
+	const uint32_t old = n->slot;
+
+	if (!t->keep)
+		return;
+	if (n->parent)
+		(void)strncpy(k.name, n->name, sizeof(k.name) - 1);
+	n->slot = bs_fskeep_add_node(t->keep, &k);
+	bs_fskeep_drop_node(t->keep, old);
+}
+
+static void keep_lookups(struct bs_nodes *t, const struct bs_node *n)
+{
+	struct bs_fskeep_node *k = bs_fskeep_node(t->keep, n->slot);
+
+	if (k)
+		__atomic_store_n(&k->lookups, n->lookups, __ATOMIC_RELAXED);
+}
+
 static void unname(struct bs_nodes *t, struct bs_node *n, struct bs_node **gone)
 {
 	struct bs_node *parent = n->parent;
@@ -111,6 +141,7 @@ static void unname(struct bs_nodes *t, struct bs_node *n, struct bs_node **gone)
 		return;
 	(void)bs_map_remove(&t->by_name, n->key, n->key_len);
 	n->parent = NULL;
+	keep(t, n);
 	parent->uses--;
 	put(t, n, gone);
 	put(t, parent, gone);
@@ -170,6 +201,8 @@ static struct bs_node *add(struct bs_nodes *t, struct bs_node *parent, const cha
 	if (!n)
 		return NULL;
 	n->id = ++t->last_id;
+	if (t->keep)
+		*bs_fskeep_last_id(t->keep) = n->id;
 	n->key = key_new(parent->id, name, &n->key_len);
 	if (!n->key || bs_map_put(&t->by_id, &n->id, sizeof(n->id), n) < 0) {
 		free(n->key);
@@ -233,6 +266,10 @@ int bs_nodes_enter(struct bs_fs *fs, fuse_ino_t parent, const char *name,
 	if (n) {
 		learn(n, s, is_link);
 		n->lookups++;
+		if (n->slot)
+			keep_lookups(t, n);
+		else
+			keep(t, n);
 		ret->ino = n->id;
 		bs_fs_attr(fs, s, is_link, n->ino, &ret->attr);
 		n->last = ret->attr;
@@ -250,6 +287,7 @@ void bs_nodes_forget(struct bs_fs *fs, fuse_ino_t ino, uint64_t n_lookups)
 	n = find(&fs->nodes, ino);
 	if (n && n != &fs->nodes.root) {
 		n->lookups -= BS_MIN(n_lookups, n->lookups);
+		keep_lookups(&fs->nodes, n);
 		put(&fs->nodes, n, &gone);
 	}
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
@@ -297,6 +335,7 @@ void bs_nodes_rename(struct bs_fs *fs, fuse_ino_t from, const char *name, fuse_i
 			n->parent = parent;
 			parent->uses++;
 		} /* else it has no name here, and a look-up will make another of it */
+		keep(t, n);
 		put(t, old, &gone);
 		put(t, n, &gone);
 	}
@@ -338,4 +377,75 @@ void bs_node_unuse(struct bs_fs *fs, struct bs_node *n)
 	put(&fs->nodes, n, &gone);
 	(void)pthread_mutex_unlock(&fs->nodes.lock);
 	free_gone(gone);
+}
+
+/* --- after another server -------------------------------------------------------------------- */
+
+static int adopt_one(struct bs_nodes *t, const struct bs_fskeep_node *k, uint32_t slot)
+{
+	struct bs_node *n = bs_map_get(&t->by_id, &k->id, sizeof(k->id));
+
+	if (n) { /* killed while it was moved: both are there */
+		bs_fskeep_drop_node(t->keep, slot);
+		return 0;
+	}
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	n->id = k->id;
+	n->ino = k->ino;
+	n->is_dir = k->is_dir;
+	n->is_link = k->is_link;
+	n->lookups = k->lookups;
+	n->slot = slot;
+	bs_list_init(&n->handles);
+	n->key = key_new(k->parent, k->name, &n->key_len);
+	if (!n->key || bs_map_put(&t->by_id, &n->id, sizeof(n->id), n) < 0) {
+		node_free(n);
+		return -ENOMEM;
+	}
+	n->name = n->key + sizeof(uint64_t);
+	t->last_id = BS_MAX(t->last_id, n->id);
+	return 0;
+}
+
+/* Whether the way from n to the root would go round by parent. */
+static bool is_above(const struct bs_node *n, const struct bs_node *parent)
+{
+	while (parent && parent != n)
+		parent = parent->parent;
+	return parent == n;
+}
+
+static int adopt_name(struct bs_nodes *t, struct bs_node *n)
+{
+	struct bs_node *parent;
+	uint64_t id;
+
+	memcpy(&id, n->key, sizeof(id));
+	parent = id ? find(t, id) : NULL;
+	if (!parent || !*n->name || strchr(n->name, '/') || is_above(n, parent) ||
+	    bs_map_get(&t->by_name, n->key, n->key_len))
+		return 0; /* it has no name, and a look-up makes another of it */
+	if (bs_map_put(&t->by_name, n->key, n->key_len, n) < 0)
+		return -ENOMEM;
+	n->parent = parent;
+	parent->uses++;
+	return 0;
+}
+
+int bs_fsnodes_adopt(struct bs_nodes *t)
+{
+	struct bs_fskeep_node k;
+	struct bs_node *n;
+	uint32_t slot = 0;
+	size_t pos = 0;
+	int r = 0;
+
+	t->last_id = BS_MAX(t->last_id, *bs_fskeep_last_id(t->keep));
+	while (r == 0 && bs_fskeep_next_node(t->keep, &slot, &k))
+		r = adopt_one(t, &k, slot);
+	while (r == 0 && (n = bs_map_next(&t->by_id, &pos)))
+		r = adopt_name(t, n);
+	return r;
 }

@@ -27,6 +27,7 @@ struct bs_node {
 	size_t key_len;
 	char *name;	   /* in key */
 	uint64_t lookups;  /* that the kernel has not forgotten yet */
+	uint32_t slot;	   /* of fskeep.h */
 	unsigned int uses; /* children, handles, jobs */
 	/* of the generation; all 0: whichever there is (it is being written here) */
 	uint64_t file_id, mtime_ms, len;
@@ -55,6 +56,7 @@ struct bs_nodes {
 	pthread_mutex_t lock; /* guards all of all nodes */
 	struct bs_map by_id, by_name;
 	uint64_t last_id;
+	struct bs_fskeep *keep; /* or NULL */
 	struct bs_node root;
 };
 
@@ -141,6 +143,8 @@ void bs_fswatch_stop(struct bs_fs *fs);
 
 /* --- nodes ------------------------------------------------------------------------------------- */
 
+/* After init: what an earlier server of the mount knew. 0 or -errno. */
+int bs_fsnodes_adopt(struct bs_nodes *t);
 void bs_fsnodes_init(struct bs_nodes *t);
 void bs_fsnodes_done(struct bs_nodes *t);
 /* The path on HDFS of the node, or of name in it; malloc'ed. -ESTALE: the node has no name any more. */
@@ -223,6 +227,16 @@ int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret);
 void bs_fs_hold(struct bs_fsjob *j);
 /* Of what the handle reads now. */
 int bs_fs_fstat(struct bs_fs *fs, const struct fuse_file_info *fi, struct bs_hdfs_status *ret);
+/* A handle of an earlier server, before anything is served. 0 or -ENOMEM. */
+struct bs_fskeep_handle;
+int bs_fs_adopt(struct bs_fs *fs); /* all of them */
+/* The same generation as then, or -ESTALE; -EIO: it was being written. */
+int bs_fs_open_again(struct bs_fs *fs, const struct bs_fskeep_handle *k, struct bs_ckpt_file **ret,
+		     struct bs_hdfs_status *ret_s);
+int bs_fs_adopt_file(struct bs_fs *fs, const struct bs_fskeep_handle *h, uint32_t slot);
+int bs_fs_adopt_dir(struct bs_fs *fs, const struct bs_fskeep_handle *h, uint32_t slot);
+/* Why nothing can be done by it any more: -errno; 0: it can. */
+int bs_fs_dead(const struct fuse_file_info *fi);
 /* The handle's file, for setattr and getattr; NULL: no file's. */
 struct bs_ckpt_file *bs_fs_file(const struct fuse_file_info *fi);
 

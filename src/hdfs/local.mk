@@ -8,10 +8,12 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/exception.c \
 	%D%/file.c %D%/file.h \
 	%D%/fs.c %D%/fs.h %D%/fspriv.h \
+	%D%/fsadopt.c \
 	%D%/fsdir.c \
 	%D%/fsfile.c \
 	%D%/fsjob.c \
 	%D%/fsmeta.c \
+	%D%/fskeep.c %D%/fskeep.h \
 	%D%/fsnode.c \
 	%D%/fsowner.c \
 	%D%/mount.c %D%/mount.h \

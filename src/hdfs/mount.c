@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "hdfs/ckpt.h"
 #include "hdfs/fs.h"
+#include "hdfs/fskeep.h"
 #include "hdfs/namenode.h"
 #include "hdfs/place.h"
 #include "hdfs/read.h"
@@ -366,7 +367,8 @@ struct bs_mounted *bs_mounted_free(struct bs_mounted *m)
 }
 
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
-		     struct bs_mounted **ret, struct bs_error *err)
+		     const struct bs_mounted_kept *kept, struct bs_mounted **ret,
+		     struct bs_error *err)
 {
 	struct bs_fs_options fo = { .user = o->user,
 				    .fuse_fd = fuse_fd,
@@ -393,6 +395,12 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 	fo.root = m->place.path;
 	fo.stats = add_stats;
 	fo.cookie = m;
+	if (kept) {
+		r = bs_fskeep_open(kept->fd, kept->generation, &fo.keep, err);
+		fo.takeover = kept->takeover;
+	}
+	if (r < 0)
+		return r;
 	r = bs_fs_start(&fo, &m->fs, err);
 	if (r == 0)
 		*ret = m;
@@ -426,4 +434,9 @@ void bs_mounted_load(struct bs_mounted *m, struct bs_mounted_load *ret)
 
 	bs_fs_stats(m->fs, &s);
 	*ret = (struct bs_mounted_load){ s.first_read_ns, s.last_read_ns, s.read_bytes };
+}
+
+uint64_t bs_mounted_kept_bytes(void)
+{
+	return bs_fskeep_bytes();
 }

@@ -44,12 +44,21 @@ int bs_mount_options_parse(const char *text, bool sloppy, struct bs_mount_option
 			   struct bs_error *err);
 void bs_mount_options_done(struct bs_mount_options *o);
 
+/* For servers that take over from one another: hdfs/fskeep.h. */
+struct bs_mounted_kept {
+	int fd; /* of the memory, borrowed */
+	uint32_t generation;
+	bool takeover; /* there was a server before */
+};
+uint64_t bs_mounted_kept_bytes(void); /* of the memory */
+
 /*
  * Finds the directory on HDFS and serves it through fuse_fd, which is mounted and taken over.
- * After a failure the process has to end.
+ * kept: NULL: when this server dies the mount is dead. After a failure the process has to end.
  */
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,
-		     struct bs_mounted **ret, struct bs_error *err);
+		     const struct bs_mounted_kept *kept, struct bs_mounted **ret,
+		     struct bs_error *err);
 /* Until it is unmounted and what was written is on HDFS. Then the process has to end. */
 void bs_mounted_join(struct bs_mounted *m);
 /* The same, for whoever has threads that go on to call what follows; whether all is written. */

@@ -395,3 +395,117 @@ ctl_umount() {
 	[[ $spans == *"ckpt-read bootseer-ckpt 0"* ]]
 	[[ $spans == *"ckpt-load bootseer-ckpt 5"* ]]
 }
+
+# in_python DIR: reads, maps, lists and writes in DIR; halfway it says "now" and waits for a line.
+in_python() {
+	/usr/bin/python3 -c '
+import errno, hashlib, mmap, os, sys
+top = sys.argv[1]
+f = open(top + "/data", "rb", buffering=0)
+whole = os.path.getsize(top + "/data")
+first = f.read(3000000)
+g = os.open(top + "/data", os.O_RDONLY)
+m = mmap.mmap(g, whole, prot=mmap.PROT_READ)
+small = m[:10]
+entries = os.scandir(top)
+next(entries)
+w = open(top + "/half", "wb", buffering=0)
+w.write(b"x" * 5000000)
+s = open(top + "/synced", "wb", buffering=0)
+s.write(b"y" * 3000000)
+os.fsync(s.fileno())
+s.write(b"z" * 3000000)
+print("now", flush=True)
+sys.stdin.readline()
+rest = b""
+while True:
+	piece = f.read(1 << 20)
+	if not piece:
+		break
+	rest += piece
+print(hashlib.sha256(first + rest).hexdigest())
+print(hashlib.sha256(m[:]).hexdigest())
+print(len({e.name for e in entries if e.name[0] == "e"}))
+def fails(what, fn):
+	try:
+		fn()
+	except OSError as e:
+		print(what, errno.errorcode[e.errno])
+	else:
+		print(what, "worked")
+fails("write", lambda: w.write(b"x"))
+fails("fsync", lambda: os.fsync(w.fileno()))
+fails("truncate", lambda: os.ftruncate(w.fileno(), 7))
+fails("close", w.close)
+fails("synced", s.close)
+print(hashlib.sha256(open(top + "/data", "rb").read()).hexdigest())
+n = open(top + "/after", "wb")
+n.write(b"n")
+n.close()
+print(os.path.exists(top + "/half"), os.path.getsize(top + "/synced"))
+' "$1"
+}
+
+@test "its server killed: readers go on, writers get EIO, nothing looks whole that is not" {
+	local dir=$BST_ROOT/m sum pid i
+	hdfs_rest PUT /w/kill op=MKDIRS
+	hdfs_put "$HDFS_ROOT/data" /w/kill/data 'blocksize=16777216&replication=2'
+	sum=$(sha256sum <"$HDFS_ROOT/data" | cut -d' ' -f1)
+	mkdir "$dir"
+	conf 'node autostart = yes'
+	bootseerctl ckpt mount "$HDFS_URI/w/kill" "$dir"
+	bst_defer ctl_umount "$dir"
+	for ((i = 0; i < 300; i++)); do # more than one getdents(2) takes
+		echo "$dir/e$i-$(printf '%0200d' 0)"
+	done | xargs mkdir
+	mkfifo "$BST_ROOT/go"
+	in_python "$dir" <"$BST_ROOT/go" >"$BST_ROOT/out" 2>&1 3>&- 4>&- &
+	exec 4>"$BST_ROOT/go"
+	bst_wait 20 grep -q now "$BST_ROOT/out"
+	for i in 1 2; do # a server that took over can be killed as well
+		pid=$(servers)
+		kill -KILL "$pid"
+		bst_wait 10 bst_dead "$pid"
+		bst_wait 10 other_server "$pid"
+	done
+	echo >&4
+	exec 4>&-
+	wait $!
+	cat "$BST_ROOT/out"
+	[ "$(cat "$BST_ROOT/out")" = "now
+$sum
+$sum
+300
+write EIO
+fsync EIO
+truncate EIO
+close EIO
+synced EIO
+$sum
+False 3000000" ]
+	[ "$(hdfs_get /w/kill/after)" = n ]
+	run hdfs_rest GET /w/kill/half op=GETFILESTATUS
+	[ "$status" != 0 ]
+	# a program that reads all the time notices nothing
+	(for ((i = 0; i < 30; i++)); do sha256sum <"$dir/data"; done) >"$BST_ROOT/sums" 2>&1 3>&- 4>&- &
+	for i in 1 2 3; do
+		sleep 0.7
+		kill -KILL "$(servers)"
+	done
+	wait $!
+	[ "$(sort -u "$BST_ROOT/sums")" = "$sum  -" ]
+	[ "$(wc -l <"$BST_ROOT/sums")" = 30 ]
+	# with a supervisor that took over, too
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 10 node_answers
+	pid=$(servers)
+	kill -KILL "$pid"
+	bst_wait 10 other_server "$pid"
+	cmp "$dir/data" "$HDFS_ROOT/data"
+	umount "$dir"
+	bst_wait 20 nothing_served
+}
+
+other_server() {
+	[ -n "$(servers)" ] && [ "$(servers)" != "$1" ]
+}

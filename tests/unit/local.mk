@@ -71,6 +71,10 @@ UNIT_TESTS += %D%/test-hdfs-conf
 tests_unit_test_hdfs_conf_SOURCES = %D%/test-hdfs-conf.c %D%/unit.h
 tests_unit_test_hdfs_conf_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-fskeep
+tests_unit_test_hdfs_fskeep_SOURCES = %D%/test-hdfs-fskeep.c %D%/unit.h
+tests_unit_test_hdfs_fskeep_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hdfs-proto
 tests_unit_test_hdfs_proto_SOURCES = %D%/test-hdfs-proto.c %D%/unit.h
 tests_unit_test_hdfs_proto_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
