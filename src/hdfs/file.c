@@ -292,8 +292,9 @@ static int recover(struct bs_file *f, struct bs_blocks *blocks, const struct bs_
 		return bs_fail(err, -EIO, "HDFS '%s' at %llu: %s", f->path,
 			       (unsigned long long)t->off, r->text);
 	if (now >= t->deadline_ns)
-		return bs_fail(err, -ETIMEDOUT, "HDFS '%s' at %llu: %s", f->path,
-			       (unsigned long long)t->off, r->text);
+		return bs_fail(err, r->result == -ENODATA ? -EIO : -ETIMEDOUT,
+			       "HDFS '%s' at %llu: %s", f->path, (unsigned long long)t->off,
+			       r->text);
 	if (r->result == -EPROTONOSUPPORT || (r->result == -EACCES && has_http(f)))
 		q = get_http(f, true, err);
 	if (q < 0)
@@ -311,7 +312,7 @@ static ssize_t read_window(struct bs_file *f, struct todo *t, struct bs_error *e
 {
 	uint64_t end = t->off + t->len, window_end = 0, from = t->off;
 	struct bs_read r = { 0 };
-	bool first = true;
+	bool first = true, by_http = false;
 	int q;
 
 	for (;;) {
@@ -328,8 +329,13 @@ static ssize_t read_window(struct bs_file *f, struct todo *t, struct bs_error *e
 		r = (struct bs_read){
 			.off = t->off, .len = t->len, .buf = t->buf, .deadline_ns = t->deadline_ns
 		};
-		if (read_once(f, blocks, &r) == 0)
-			return (ssize_t)(end - from);
+		q = read_once(f, blocks, &r);
+		by_http = by_http || r.by_http;
+		if (q == 0) {
+			/* by HTTP it is a path that is read: what is there still was there before */
+			q = by_http ? is_same(f, err) : 0;
+			return q < 0 ? q : (ssize_t)(end - from);
+		}
 		q = recover(f, blocks, &r, t, err);
 		if (q < 0)
 			return q;

@@ -93,10 +93,10 @@ int bs_writer_error(struct bs_writer *w, struct bs_error *err);
 int bs_writer_fail(struct bs_writer *w, int code, const char *text);
 /* "part-U-V.A"; malloc'ed. */
 char *bs_writer_part_name(const struct bs_wrec *rec);
-/* The segment's directory, and who takes what is written. */
-int bs_writer_prepare(struct bs_writer *w, struct bs_error *err);
 
-/* commit.c: a new generation, which is base then. */
+/* commit.c: the segment's directory, and who takes what is written. */
+int bs_writer_prepare(struct bs_writer *w, struct bs_error *err);
+/* A new generation, which is base then. */
 int bs_writer_commit(struct bs_writer *w, struct bs_error *err);
 
 #endif
