@@ -461,16 +461,15 @@ static int begin_anew(struct bs_writer *w, uint64_t id, struct bs_error *err)
 		r = bs_view_open(w->c, w->path, &v, err);
 	if (r < 0)
 		return r;
-	(void)bs_view_unref(w->base);
-	w->base = v;
+	bs_writer_set_base(w, v);
 	w->base_id = id;
 	w->base_size = w->size;
-	w->fresh = w->excl = false;
+	w->excl = false;
 	bs_writer_drop_recs(w, 0);
 	free(w->segment_dir);
 	w->segment_dir = NULL;
 	(void)pthread_mutex_lock(&w->lock);
-	w->dirty = false;
+	w->dirty = w->fresh = false;
 	(void)pthread_mutex_unlock(&w->lock);
 	bs_ckpt_count(&w->c->stats.commits, 1);
 	if (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size)

@@ -160,6 +160,10 @@ static int read_token_file(struct bs_nn *nn, char **ret, struct bs_error *err)
 	r = bs_read_file_at(AT_FDCWD, file, 0, BS_TOKEN_FILE_MAX, &bytes, &len);
 	if (r < 0)
 		return bs_fail_errno(err, r, "token file '%s'", file);
+	r = bs_token_from_file(file, bytes, len, (const char *const *)nn->services.v,
+			       nn->services.n, ret, err);
+	if (r != -ENOENT)
+		return r;
 	r = all_services(nn, &services);
 	if (r < 0)
 		return bs_fail(err, r, "HDFS: out of memory");
@@ -248,7 +252,7 @@ struct attempt {
 	struct bs_task task;
 	struct bs_latch over;
 	struct bs_buf *body;
-	char *url;
+	uint64_t started_ns; /* the loop's: 0 while it waits for its turn there */
 };
 
 static int on_data(struct bs_http *h, const void *data, size_t len)
@@ -340,6 +344,7 @@ static enum outcome attempt(struct bs_nn *nn, struct bs_nn_call *c, unsigned int
 				   .method = c->method,
 				   .url = url,
 				   .negotiate = spnego,
+				   .started_ns = &a.started_ns,
 				   .data = on_data,
 				   .done = on_done };
 	if (cookie && bs_strv_add(&a.http.headers, cookie) < 0) {
@@ -353,10 +358,12 @@ static enum outcome attempt(struct bs_nn *nn, struct bs_nn_call *c, unsigned int
 		bs_http_cancel(&a.http);
 		bs_latch_wait(&a.over);
 	}
-	if (a.http.result < 0)
-		outcome = after_transfer(c, &a.http, timed_out && a.http.result == -ECANCELED);
-	else
+	if (a.http.result >= 0)
 		outcome = after_answer(c, a.http.status);
+	else if (timed_out && !a.started_ns) /* it waited for its turn */
+		outcome = WAIT;
+	else
+		outcome = after_transfer(c, &a.http, timed_out && a.http.result == -ECANCELED);
 	if (outcome == DONE && c->redirects && a.http.header[BS_HTTP_LOCATION]) {
 		free(c->location);
 		c->location = bs_strf("%s", a.http.header[BS_HTTP_LOCATION]);

@@ -727,22 +727,42 @@ int bs_writer_sync(struct bs_writer *w, struct bs_error *err)
 	return r;
 }
 
+void bs_writer_set_base(struct bs_writer *w, struct bs_view *v)
+{
+	struct bs_view *old;
+
+	(void)pthread_mutex_lock(&w->lock);
+	old = w->base;
+	w->base = v;
+	(void)pthread_mutex_unlock(&w->lock);
+	(void)bs_view_unref(old);
+}
+
 int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret)
 {
 	static const struct bs_hdfs_status none = { .type = BS_HDFS_FILE };
+	bs_auto(view) struct bs_view *base = NULL;
+	uint64_t size, mtime_ms;
+	uint32_t mode;
+	bool newer;
 	int r;
 
-	(void)pthread_mutex_lock(&w->io);
-	r = w->base ? bs_view_tell(w->base, ret) : bs_ckpt_copy_status(&none, ret);
-	if (r == 0) {
-		ret->mode = w->mode;
-		ret->len = bs_writer_size(w);
-		ret->block_size = w->unit;
-		if (w->dirty || w->fresh)
-			ret->mtime_ms = ret->atime_ms = w->mtime_ms;
-	}
-	(void)pthread_mutex_unlock(&w->io);
-	return r;
+	(void)pthread_mutex_lock(&w->lock); /* not io, which who commits has for long */
+	base = bs_view_ref(w->base);
+	size = w->size;
+	mtime_ms = w->mtime_ms;
+	mode = w->mode;
+	newer = w->dirty || w->fresh;
+	(void)pthread_mutex_unlock(&w->lock);
+	r = base ? bs_view_tell(base, ret) : bs_ckpt_copy_status(&none, ret);
+	if (r < 0)
+		return r;
+	ret->mode = mode;
+	ret->len = size;
+	ret->block_size = w->unit;
+	if (newer)
+		ret->mtime_ms = ret->atime_ms = mtime_ms;
+	return 0;
 }
 
 void bs_writer_beat(struct bs_writer *w)

@@ -53,6 +53,7 @@ struct bs_writer {
 	pthread_mutex_t io; /* guards what follows */
 	char *path;
 	bool unlinked, excl;
+	/* the next three change with the lock held, too */
 	uint32_t mode;
 	struct bs_view *base;  /* what is committed, or NULL */
 	bool fresh;	       /* nothing of base counts */
@@ -88,6 +89,8 @@ void bs_writer_drop_recs(struct bs_writer *w, uint64_t from);
 /* As bs_writer_sync. */
 int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err);
 int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
+/* v is taken over. */
+void bs_writer_set_base(struct bs_writer *w, struct bs_view *v);
 /* The error that sticks. */
 int bs_writer_error(struct bs_writer *w, struct bs_error *err);
 int bs_writer_fail(struct bs_writer *w, int code, const char *text);
