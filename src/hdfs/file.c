@@ -36,6 +36,7 @@ struct window {
 struct bs_file {
 	struct bs_file_options o;
 	char *path;
+	char *by_id; /* a path, too: its name may change */
 	struct bs_hdfs_status status;
 
 	pthread_mutex_t lock; /* guards what follows; never held over the network */
@@ -70,6 +71,9 @@ int bs_file_open(const struct bs_file_options *o, const char *path, struct bs_fi
 	if (f->status.type != BS_HDFS_FILE)
 		return bs_fail(err, f->status.type == BS_HDFS_DIRECTORY ? -EISDIR : -ELOOP,
 			       "HDFS '%s': not a file", path);
+	f->by_id = bs_strf("/.reserved/.inodes/%llu", (unsigned long long)f->status.file_id);
+	if (!f->by_id)
+		return bs_fail(err, -ENOMEM, "HDFS: out of memory");
 	*ret = bs_take(&f);
 	return 0;
 }
@@ -82,6 +86,7 @@ struct bs_file *bs_file_free(struct bs_file *f)
 		(void)bs_blocks_unref(f->windows[i].blocks);
 	bs_hdfs_status_done(&f->status);
 	free(f->http);
+	free(f->by_id);
 	free(f->path);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -149,7 +154,7 @@ static void keep(struct bs_file *f, struct window w)
 static int is_same(struct bs_file *f, struct bs_error *err)
 {
 	struct bs_hdfs_status now = { 0 };
-	int r = bs_nn_status(f->o.nn, f->path, &now, err);
+	int r = bs_nn_status(f->o.nn, f->by_id, &now, err);
 	bool same = r == 0 && now.file_id == f->status.file_id && now.len >= f->status.len;
 
 	bs_hdfs_status_done(&now);
@@ -171,7 +176,7 @@ static int fetch(struct bs_file *f, uint64_t off, struct bs_blocks **ret, uint64
 		len = f->status.len;
 	w.off = off / block * block;
 	w.end = BS_MIN(f->status.len, w.off + len);
-	r = bs_nn_blocks(f->o.nn, f->path, w.off, w.end - w.off, &blocks, err);
+	r = bs_nn_blocks(f->o.nn, f->by_id, w.off, w.end - w.off, &blocks, err);
 	if (r == 0)
 		r = is_same(f, err);
 	if (r == -ENOENT)
@@ -197,7 +202,7 @@ static int get_http(struct bs_file *f, bool again, struct bs_error *err)
 	(void)pthread_mutex_unlock(&f->lock);
 	if (r)
 		return 0;
-	r = bs_nn_open_query(f->o.nn, f->path, &query, err);
+	r = bs_nn_open_query(f->o.nn, f->by_id, &query, err);
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&f->lock);

@@ -397,6 +397,21 @@ saved() {
 	done
 }
 
+@test "a file that is renamed while it is read is read to its end, by both ways" {
+	local way
+	hdfs_put "$HDFS_ROOT/file" /moves 'replication=1&blocksize=1048576'
+	for way in '' --http; do
+		slow /moves $way
+		hdfs_rest PUT /moves "op=RENAME&destination=/moved"
+		hdfs_rest PUT /moves op=MKDIRS
+		hdfs_rest PUT /moved "op=RENAME&destination=/moves/f"
+		slow_end 10000
+		tool rename "$HDFS_URI/moves/f" /moved
+		tool delete "$HDFS_URI/moves"
+		tool rename "$HDFS_URI/moved" /moves
+	done
+}
+
 @test "a directory of 2500 entries is listed in batches" {
 	local url i
 	url=http://$(hdfs_namenode_ip "$(hdfs_active)"):9870/webhdfs/v1
