@@ -269,10 +269,8 @@ int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, str
 		r = move(&w->segment_dir, from, to);
 	if (r == 0 && w->base && !w->fresh) {
 		r = bs_view_open(w->c, w->path, &v, err);
-		if (r == 0) {
-			(void)bs_view_unref(w->base);
-			w->base = v;
-		}
+		if (r == 0)
+			bs_writer_set_base(w, v);
 	}
 	return r;
 }

@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "hdfs/namenode.h"
 #include "hdfs/stripe.h"
+#include "hdfs/targets.h"
 #include "hdfs/writerpriv.h"
 
 #define XATTR "user.bootseer.stripe"
@@ -38,6 +39,53 @@ static struct bs_nn *nn_of(const struct bs_writer *w)
 static char *in_segment(const struct bs_writer *w, const char *name)
 {
 	return bs_ckpt_hidden(w->segment_dir, w->id, name);
+}
+
+/* --- where it is made ------------------------------------------------------------------------- */
+
+/*
+ * Where the segment is made: beside the file. CONCAT has no way to write a comma, so where one is
+ * in a name, it is made further up, and moved when it is whole. malloc'ed.
+ */
+static char *building_site(const struct bs_writer *w)
+{
+	char *dir = bs_ckpt_parent(w->path);
+
+	while (dir && strchr(dir, ',')) {
+		char *up = bs_ckpt_parent(dir);
+
+		free(dir);
+		dir = up;
+	}
+	return dir;
+}
+
+int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
+{
+	bs_autofree char *dir = building_site(w);
+	bs_autofree char *segment = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
+	uint32_t mode = 0700 | w->mode | (w->mode & 0444) >> 2;
+	int r;
+
+	if (!segment)
+		return no_memory(err);
+	r = bs_targets_learn(bs_putter_targets(w->c->putter), segment, err);
+	if (r < 0)
+		return r;
+	if (w->segment_dir)
+		return 0;
+	if (w->files == 0)
+		w->files = w->c->o.files ? w->c->o.files : bs_stripe_files((uint64_t)r);
+	r = bs_ckpt_replication(w->c, &w->replication, err);
+	if (r < 0)
+		return r;
+	bs_ckpt_step(w->c, "mkdir");
+	r = bs_ckpt_make_hidden(w->c, dir, err);
+	if (r == 0)
+		r = bs_nn_mkdirs(nn_of(w), segment, mode & 01777, err);
+	if (r == 0)
+		w->segment_dir = bs_take(&dir);
+	return r;
 }
 
 /* --- everything is sent ---------------------------------------------------------------------- */
@@ -243,7 +291,7 @@ static int write_file(struct bs_writer *w, const char *name, const void *bytes, 
 			      .replication = w->replication,
 			      .mode = w->mode,
 			      .first = w->first,
-			      .deadline_ns = bs_clock_ns() + w->c->o.deadline_ns };
+			      .patience_ns = w->c->o.deadline_ns };
 	int r;
 
 	if (!path)
@@ -413,16 +461,15 @@ static int begin_anew(struct bs_writer *w, uint64_t id, struct bs_error *err)
 		r = bs_view_open(w->c, w->path, &v, err);
 	if (r < 0)
 		return r;
-	(void)bs_view_unref(w->base);
-	w->base = v;
+	bs_writer_set_base(w, v);
 	w->base_id = id;
 	w->base_size = w->size;
-	w->fresh = w->excl = false;
+	w->excl = false;
 	bs_writer_drop_recs(w, 0);
 	free(w->segment_dir);
 	w->segment_dir = NULL;
 	(void)pthread_mutex_lock(&w->lock);
-	w->dirty = false;
+	w->dirty = w->fresh = false;
 	(void)pthread_mutex_unlock(&w->lock);
 	bs_ckpt_count(&w->c->stats.commits, 1);
 	if (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size)

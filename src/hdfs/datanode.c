@@ -239,7 +239,7 @@ static void broke(struct bs_dn_conn *c, int error)
 		(void)snprintf(rd->text, sizeof(rd->text), "DataNode %s: %s", rd->node->key,
 			       strerror(-r));
 		rd->done(rd);
-	} else if (!c->answered && (error == 0 || error == ECONNRESET)) {
+	} else if (!c->answered && !c->node->spoke && (error == 0 || error == ECONNRESET)) {
 		finish(c, -EPROTONOSUPPORT, "closed the connection without an answer");
 	} else {
 		finish(c, -EREMOTEIO, "the connection broke: %s",
@@ -270,10 +270,14 @@ static enum step on_reply(struct bs_dn_conn *c)
 		finish(c, -EBADMSG, "a broken answer");
 		return OVER;
 	}
+	c->node->spoke = true;
 	if (reply.status != BS_XFER_SUCCESS) {
+		bs_autofree char *shown = bs_str_shown((const char *)reply.message.p,
+						       BS_MIN(reply.message.len, (size_t)100));
+
 		finish(c, reply.status == BS_XFER_ERROR_ACCESS_TOKEN ? -EACCES : -EREMOTEIO,
-		       "%s%s%.*s", bs_xfer_status_text(reply.status), reply.message.len ? ": " : "",
-		       (int)BS_MIN(reply.message.len, (size_t)100), (const char *)reply.message.p);
+		       "%s%s%s", bs_xfer_status_text(reply.status), reply.message.len ? ": " : "",
+		       shown ? shown : "");
 		return OVER;
 	}
 	if (!reply.has_sums || reply.first > rd->off || rd->off - reply.first >= reply.chunk) {

@@ -42,6 +42,7 @@ struct bs_dn {
 	uint64_t suspect_until_ns;
 	unsigned int strikes;		 /* failures in a row */
 	uint64_t plain_refused_until_ns; /* no word without SASL: HTTP only */
+	bool spoke;			 /* ever, without SASL */
 	uint64_t bytes;
 	uint64_t rate; /* bytes per second of its attempts, smoothed; 0 unknown */
 	bool listed;   /* the reader's */

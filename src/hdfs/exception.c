@@ -21,6 +21,23 @@ struct entry {
 
 /* The first entry that fits counts. */
 static const struct entry table[] = {
+	/* whose messages have paths in them, which may say anything */
+	{ "FileNotFoundException", NULL, ENOENT, BS_HDFS_NONE },
+	{ "AccessControlException", NULL, EACCES, BS_HDFS_NONE },
+	{ "FileAlreadyExistsException", NULL, EEXIST, BS_HDFS_NONE },
+	{ "ParentNotDirectoryException", NULL, ENOTDIR, BS_HDFS_NONE },
+	{ "PathIsNotDirectoryException", NULL, ENOTDIR, BS_HDFS_NONE },
+	{ "PathIsNotEmptyDirectoryException", NULL, ENOTEMPTY, BS_HDFS_NONE },
+	{ "NSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
+	{ "DSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
+	{ "QuotaByStorageTypeExceededException", NULL, EDQUOT, BS_HDFS_NONE },
+	{ "QuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
+	{ "PathComponentTooLongException", NULL, ENAMETOOLONG, BS_HDFS_NONE },
+	{ "FSLimitException$PathComponentTooLongException", NULL, ENAMETOOLONG, BS_HDFS_NONE },
+	{ "MaxDirectoryItemsExceededException", NULL, ENOSPC, BS_HDFS_NONE },
+	{ "FSLimitException$MaxDirectoryItemsExceededException", NULL, ENOSPC, BS_HDFS_NONE },
+	{ "InvalidPathException", NULL, EINVAL, BS_HDFS_NONE },
+	/* what comes by several names */
 	{ "StandbyException", NULL, EHOSTUNREACH, BS_HDFS_STANDBY },
 	{ NULL, "not supported in state standby", EHOSTUNREACH, BS_HDFS_STANDBY },
 	{ NULL, "not supported in state observer", EHOSTUNREACH, BS_HDFS_STANDBY },
@@ -31,32 +48,17 @@ static const struct entry table[] = {
 	{ NULL, "Namenode is not started", EAGAIN, BS_HDFS_RETRY },
 	{ "InvalidToken", NULL, EACCES, BS_HDFS_LOGIN },
 	{ NULL, "InvalidToken", EACCES, BS_HDFS_LOGIN },
-	{ "FileNotFoundException", NULL, ENOENT, BS_HDFS_NONE },
-	{ "AccessControlException", NULL, EACCES, BS_HDFS_NONE },
 	{ "AuthorizationException", NULL, EACCES, BS_HDFS_NONE },
 	{ "AuthenticationException", NULL, EACCES, BS_HDFS_LOGIN },
 	{ "SecurityException", NULL, EACCES, BS_HDFS_LOGIN },
-	{ "FileAlreadyExistsException", NULL, EEXIST, BS_HDFS_NONE },
-	{ "ParentNotDirectoryException", NULL, ENOTDIR, BS_HDFS_NONE },
-	{ "PathIsNotDirectoryException", NULL, ENOTDIR, BS_HDFS_NONE },
-	{ "PathIsNotEmptyDirectoryException", NULL, ENOTEMPTY, BS_HDFS_NONE },
 	{ NULL, "rename destination directory is not empty", ENOTEMPTY, BS_HDFS_NONE },
 	{ NULL, "is non empty", ENOTEMPTY, BS_HDFS_NONE },
 	{ NULL, "must both be directories", EISDIR, BS_HDFS_NONE },
 	{ NULL, "cannot be renamed to itself", EINVAL, BS_HDFS_NONE },
 	{ NULL, "is a directory or file under source", EINVAL, BS_HDFS_NONE },
 	{ NULL, "cannot be the root", EINVAL, BS_HDFS_NONE },
-	{ "NSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
-	{ "DSQuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
-	{ "QuotaByStorageTypeExceededException", NULL, EDQUOT, BS_HDFS_NONE },
-	{ "QuotaExceededException", NULL, EDQUOT, BS_HDFS_NONE },
-	{ "PathComponentTooLongException", NULL, ENAMETOOLONG, BS_HDFS_NONE },
-	{ "FSLimitException$PathComponentTooLongException", NULL, ENAMETOOLONG, BS_HDFS_NONE },
-	{ "MaxDirectoryItemsExceededException", NULL, ENOSPC, BS_HDFS_NONE },
-	{ "FSLimitException$MaxDirectoryItemsExceededException", NULL, ENOSPC, BS_HDFS_NONE },
 	{ NULL, "could only be written to 0 of", ENOSPC, BS_HDFS_NONE },
 	{ NULL, "could only be replicated to 0 nodes", ENOSPC, BS_HDFS_NONE },
-	{ "InvalidPathException", NULL, EINVAL, BS_HDFS_NONE },
 	{ "IllegalArgumentException", NULL, EINVAL, BS_HDFS_NONE },
 	{ "HadoopIllegalArgumentException", NULL, EINVAL, BS_HDFS_NONE },
 	{ "AlreadyBeingCreatedException", NULL, EBUSY, BS_HDFS_NONE },
@@ -93,9 +95,6 @@ static void by_status(int status, struct bs_hdfs_exception *ret)
 	case 403:
 		ret->code = -EACCES;
 		break;
-	case 404:
-		ret->code = -ENOENT;
-		break;
 	case 429:
 	case 503:
 		ret->code = -EAGAIN;
@@ -128,9 +127,10 @@ void bs_reply_exception(int status, const char *text, size_t len, struct bs_hdfs
 	}
 	if (!name) {
 		(void)snprintf(ret->message, sizeof(ret->message), "HTTP status %d%s", status,
-			       status == 401 ? ": no token and no ticket that it takes (see "
-					       "bootseer-hdfs(7), Authentication)"
-					     : "");
+			       status == 404   ? ": there is no WebHDFS"
+			       : status == 401 ? ": no token and no ticket that it takes (see "
+						 "bootseer-hdfs(7), Authentication)"
+					       : "");
 		return;
 	}
 	if (!message)

@@ -36,6 +36,7 @@ struct window {
 struct bs_file {
 	struct bs_file_options o;
 	char *path;
+	char *by_id; /* a path, too: its name may change */
 	struct bs_hdfs_status status;
 
 	pthread_mutex_t lock; /* guards what follows; never held over the network */
@@ -70,6 +71,9 @@ int bs_file_open(const struct bs_file_options *o, const char *path, struct bs_fi
 	if (f->status.type != BS_HDFS_FILE)
 		return bs_fail(err, f->status.type == BS_HDFS_DIRECTORY ? -EISDIR : -ELOOP,
 			       "HDFS '%s': not a file", path);
+	f->by_id = bs_strf("/.reserved/.inodes/%llu", (unsigned long long)f->status.file_id);
+	if (!f->by_id)
+		return bs_fail(err, -ENOMEM, "HDFS: out of memory");
 	*ret = bs_take(&f);
 	return 0;
 }
@@ -82,6 +86,7 @@ struct bs_file *bs_file_free(struct bs_file *f)
 		(void)bs_blocks_unref(f->windows[i].blocks);
 	bs_hdfs_status_done(&f->status);
 	free(f->http);
+	free(f->by_id);
 	free(f->path);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f);
@@ -149,7 +154,7 @@ static void keep(struct bs_file *f, struct window w)
 static int is_same(struct bs_file *f, struct bs_error *err)
 {
 	struct bs_hdfs_status now = { 0 };
-	int r = bs_nn_status(f->o.nn, f->path, &now, err);
+	int r = bs_nn_status(f->o.nn, f->by_id, &now, err);
 	bool same = r == 0 && now.file_id == f->status.file_id && now.len >= f->status.len;
 
 	bs_hdfs_status_done(&now);
@@ -171,7 +176,7 @@ static int fetch(struct bs_file *f, uint64_t off, struct bs_blocks **ret, uint64
 		len = f->status.len;
 	w.off = off / block * block;
 	w.end = BS_MIN(f->status.len, w.off + len);
-	r = bs_nn_blocks(f->o.nn, f->path, w.off, w.end - w.off, &blocks, err);
+	r = bs_nn_blocks(f->o.nn, f->by_id, w.off, w.end - w.off, &blocks, err);
 	if (r == 0)
 		r = is_same(f, err);
 	if (r == -ENOENT)
@@ -197,7 +202,7 @@ static int get_http(struct bs_file *f, bool again, struct bs_error *err)
 	(void)pthread_mutex_unlock(&f->lock);
 	if (r)
 		return 0;
-	r = bs_nn_open_query(f->o.nn, f->path, &query, err);
+	r = bs_nn_open_query(f->o.nn, f->by_id, &query, err);
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&f->lock);
@@ -292,8 +297,9 @@ static int recover(struct bs_file *f, struct bs_blocks *blocks, const struct bs_
 		return bs_fail(err, -EIO, "HDFS '%s' at %llu: %s", f->path,
 			       (unsigned long long)t->off, r->text);
 	if (now >= t->deadline_ns)
-		return bs_fail(err, -ETIMEDOUT, "HDFS '%s' at %llu: %s", f->path,
-			       (unsigned long long)t->off, r->text);
+		return bs_fail(err, r->result == -ENODATA ? -EIO : -ETIMEDOUT,
+			       "HDFS '%s' at %llu: %s", f->path, (unsigned long long)t->off,
+			       r->text);
 	if (r->result == -EPROTONOSUPPORT || (r->result == -EACCES && has_http(f)))
 		q = get_http(f, true, err);
 	if (q < 0)
@@ -311,7 +317,7 @@ static ssize_t read_window(struct bs_file *f, struct todo *t, struct bs_error *e
 {
 	uint64_t end = t->off + t->len, window_end = 0, from = t->off;
 	struct bs_read r = { 0 };
-	bool first = true;
+	bool first = true, by_http = false;
 	int q;
 
 	for (;;) {
@@ -328,8 +334,13 @@ static ssize_t read_window(struct bs_file *f, struct todo *t, struct bs_error *e
 		r = (struct bs_read){
 			.off = t->off, .len = t->len, .buf = t->buf, .deadline_ns = t->deadline_ns
 		};
-		if (read_once(f, blocks, &r) == 0)
-			return (ssize_t)(end - from);
+		q = read_once(f, blocks, &r);
+		by_http = by_http || r.by_http;
+		if (q == 0) {
+			/* by HTTP it is a path that is read: what is there still was there before */
+			q = by_http ? is_same(f, err) : 0;
+			return q < 0 ? q : (ssize_t)(end - from);
+		}
 		q = recover(f, blocks, &r, t, err);
 		if (q < 0)
 			return q;

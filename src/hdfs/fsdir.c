@@ -26,6 +26,7 @@ struct dir {
 	uint32_t slot;	      /* of fskeep.h */
 	pthread_mutex_t lock; /* guards what follows */
 	bool is_read;
+	uint64_t changes; /* of the mount, before it was read */
 	struct bs_hdfs_list list;
 	bool *links; /* of the list */
 };
@@ -131,6 +132,7 @@ static int read_all(struct bs_fsjob *j, struct dir *d)
 	bs_autofree char *path = NULL;
 	bs_autofree bool *links = NULL;
 	struct bs_hdfs_list list = { 0 }, old;
+	uint64_t changes = atomic_load(&j->fs->changes);
 	int r = bs_nodes_path(j->fs, j->ino, NULL, &path);
 
 	if (r == 0)
@@ -149,6 +151,7 @@ static int read_all(struct bs_fsjob *j, struct dir *d)
 	free(d->links);
 	d->links = bs_take(&links);
 	d->is_read = true;
+	d->changes = changes;
 	(void)pthread_mutex_unlock(&d->lock);
 	bs_hdfs_list_done(&old);
 	return 0;
@@ -195,6 +198,11 @@ static size_t add_entry(struct bs_fsjob *j, const struct dir *d, char *buf, size
 	}
 	if (fuse_add_direntry_plus(j->req, NULL, 0, s->name, NULL, 0) > size)
 		return size + 1;
+	/* what this mount changed since would be undone: only the name is told, and looked up */
+	if (d->changes != atomic_load(&j->fs->changes)) {
+		bs_fs_attr(j->fs, s, d->links[at], s->file_id ? s->file_id : 1, &e.attr);
+		return fuse_add_direntry_plus(j->req, buf, size, s->name, &e, (off_t)at + 3);
+	}
 	if (bs_nodes_enter(j->fs, j->ino, s->name, s, d->links[at], &e) < 0)
 		return 0;
 	e.attr_timeout = e.entry_timeout = timeout_of(j->fs, d->list.n);

@@ -403,6 +403,7 @@ static void run_create(struct bs_fsjob *j)
 	h->node = bs_node_use(j->fs, e.ino);
 	j->fi.keep_cache = h->node ? note_open(j->fs, h, &s) : false;
 	show_handle(j->fs, h, &s, &j->fi);
+	atomic_fetch_add(&j->fs->changes, 1);
 	bs_hdfs_status_done(&s);
 	if (!bs_fsjob_claim(j) || fuse_reply_create(j->req, &e, &j->fi) < 0) {
 		handle_release(h);
@@ -674,6 +675,7 @@ void bs_fsop_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off, struct
 
 static void note_written(struct bs_fs *fs, struct bs_node *n)
 {
+	atomic_fetch_add(&fs->changes, 1);
 	(void)pthread_mutex_lock(&fs->nodes.lock);
 	n->unsynced = true;
 	(void)pthread_mutex_unlock(&fs->nodes.lock);

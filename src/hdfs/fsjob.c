@@ -192,16 +192,27 @@ static bool has_kill(const char *status, const char *field)
 	return mask >> (SIGKILL - 1) & 1;
 }
 
-/* A thread that cannot be looked at counts as dying: it was told that a signal came. */
-static bool is_dying(pid_t pid)
+static bool read_status(pid_t pid, char **ret)
 {
-	bs_autofree char *status = NULL;
 	char path[32];
 	size_t len;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	if (bs_read_file_at(AT_FDCWD, path, 0, STATUS_MAX, &status, &len) < 0)
-		return true;
+	return bs_read_file_at(AT_FDCWD, path, 0, STATUS_MAX, ret, &len) == 0;
+}
+
+/*
+ * A thread that is not there any more counts as dying: it was told that a signal came. Not one
+ * that nobody here can look at: another pid namespace's (0), or any, with hidepid of proc(5).
+ */
+static bool is_dying(pid_t pid)
+{
+	bs_autofree char *status = NULL, *init = NULL;
+
+	if (pid == 0)
+		return false;
+	if (!read_status(pid, &status))
+		return read_status(1, &init);
 	return has_kill(status, "\nSigPnd:") || has_kill(status, "\nShdPnd:");
 }
 

@@ -313,6 +313,7 @@ static void run_setattr(struct bs_fsjob *j)
 				      j->flags & FUSE_SET_ATTR_ATIME ? time_ms(&j->attr.st_atim)
 								     : UINT64_MAX,
 				      NULL);
+	atomic_fetch_add(&j->fs->changes, 1);
 	if (r < 0)
 		bs_fsjob_end(j, r);
 	else
@@ -372,6 +373,7 @@ static void run_unlink(struct bs_fsjob *j)
 	}
 	if (r == 0 || r == -ENOENT)
 		bs_nodes_unname(j->fs, j->ino, j->name);
+	atomic_fetch_add(&j->fs->changes, 1);
 	bs_fsjob_end(j, r);
 }
 
@@ -392,6 +394,7 @@ static void run_rmdir(struct bs_fsjob *j)
 		r = bs_ckpt_rmdir(j->fs->o.ckpt, path, NULL);
 	if (r == 0 || r == -ENOENT)
 		bs_nodes_unname(j->fs, j->ino, j->name);
+	atomic_fetch_add(&j->fs->changes, 1);
 	bs_fsjob_end(j, r);
 }
 
@@ -470,6 +473,7 @@ static void run_rename(struct bs_fsjob *j)
 	}
 	if (r == 0)
 		bs_nodes_rename(j->fs, j->ino, j->name, j->ino2, j->name2);
+	atomic_fetch_add(&j->fs->changes, 1);
 	bs_fsjob_end(j, r);
 }
 

@@ -249,6 +249,7 @@ int bs_nodes_enter(struct bs_fs *fs, fuse_ino_t parent, const char *name,
 
 	*ret = (struct fuse_entry_param){ .attr_timeout = bs_fs_timeout(fs),
 					  .entry_timeout = bs_fs_timeout(fs) };
+	bs_fs_attr(fs, s, is_link, 0, &ret->attr); /* may ask a directory service for names */
 	(void)pthread_mutex_lock(&t->lock);
 	p = find(t, parent);
 	if (!p)
@@ -271,7 +272,7 @@ int bs_nodes_enter(struct bs_fs *fs, fuse_ino_t parent, const char *name,
 		else
 			keep(t, n);
 		ret->ino = n->id;
-		bs_fs_attr(fs, s, is_link, n->ino, &ret->attr);
+		ret->attr.st_ino = n->ino;
 		n->last = ret->attr;
 	}
 	(void)pthread_mutex_unlock(&t->lock);

@@ -116,6 +116,7 @@ struct bs_fs {
 	_Atomic uint64_t first_read_ns, last_read_ns;
 	_Atomic uint64_t n_requests, n_failures, n_interrupted, n_reads, n_read_bytes, n_hits,
 		n_waits, n_direct, n_writes, n_written_bytes, n_open;
+	_Atomic uint64_t changes; /* of names and attributes, that this mount made */
 };
 
 static inline struct bs_fs *bs_fs_of(fuse_req_t req)

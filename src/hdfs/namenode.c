@@ -54,8 +54,9 @@ struct bs_nn {
 
 	pthread_mutex_t lock; /* guards what follows */
 	bool looked_for_token;
-	char *token;  /* text form, or NULL */
-	char *cookie; /* "hadoop.auth=…" that SPNEGO brought, or NULL */
+	unsigned int login; /* counts the changes of token and cookie */
+	char *token;	    /* text form, or NULL */
+	char *cookie;	    /* "hadoop.auth=…" that SPNEGO brought, or NULL */
 };
 
 static void count(uint64_t *counter)
@@ -144,6 +145,7 @@ static int all_services(const struct bs_nn *nn, struct bs_strv *ret)
 	return r;
 }
 
+/* 1: there is none for us. */
 static int read_token_file(struct bs_nn *nn, char **ret, struct bs_error *err)
 {
 	const char *env = secure_getenv("HADOOP_TOKEN_FILE_LOCATION");
@@ -154,54 +156,66 @@ static int read_token_file(struct bs_nn *nn, char **ret, struct bs_error *err)
 	int r;
 
 	if (!file)
-		return -ENOENT;
+		return 1;
 	r = bs_read_file_at(AT_FDCWD, file, 0, BS_TOKEN_FILE_MAX, &bytes, &len);
 	if (r < 0)
 		return bs_fail_errno(err, r, "token file '%s'", file);
+	r = bs_token_from_file(file, bytes, len, (const char *const *)nn->services.v,
+			       nn->services.n, ret, err);
+	if (r != -ENOENT)
+		return r;
 	r = all_services(nn, &services);
 	if (r < 0)
 		return bs_fail(err, r, "HDFS: out of memory");
-	return bs_token_from_file(file, bytes, len, (const char *const *)services.v, services.n,
-				  ret, err);
+	r = bs_token_from_file(file, bytes, len, (const char *const *)services.v, services.n, ret,
+			       err);
+	return r == -ENOENT ? 1 : r;
 }
 
 /*
- * The query's part that says who we are. refused: the token or cookie that was used was not
- * taken; the token file is read again. 1 when there is something new, else 0.
+ * The query's part that says who we are. refused: the token or cookie that *refused is the count
+ * of was not taken; the token file is read again, unless another thread has done that. 1 when
+ * there is something new, else 0.
  */
-static int log_in(struct bs_nn *nn, bool refused, struct bs_error *err)
+static int log_in(struct bs_nn *nn, const unsigned int *refused, struct bs_error *err)
 {
 	char *token = NULL;
-	int r, changed = 0;
+	int r, changed;
 	bool looked;
 
 	(void)pthread_mutex_lock(&nn->lock);
 	looked = nn->looked_for_token;
+	changed = refused && nn->login != *refused;
 	(void)pthread_mutex_unlock(&nn->lock);
-	if (looked && !refused)
-		return 0;
+	if (changed || (looked && !refused))
+		return changed;
 	r = read_token_file(nn, &token, err);
+	count(&nn->stats.logins);
+	if (r < 0 && !nn->o.kerberos)
+		return r;
 	(void)pthread_mutex_lock(&nn->lock);
 	nn->looked_for_token = true;
-	if (r == 0) {
-		changed = !nn->token || !bs_streq(nn->token, token);
+	if (r == 0 && (!nn->token || !bs_streq(nn->token, token))) {
+		nn->login++;
 		free(nn->token);
-		nn->token = token;
+		nn->token = bs_take(&token);
 	}
-	if (refused && nn->cookie) {
+	if (refused && nn->cookie && nn->login == *refused) {
+		nn->login++;
 		free(nn->cookie);
 		nn->cookie = NULL;
-		changed = 1;
 	}
+	changed = refused && nn->login != *refused;
 	(void)pthread_mutex_unlock(&nn->lock);
-	count(&nn->stats.logins);
-	/* a file that is not there, or is for others, must not be fatal: Kerberos may do */
-	return r < 0 && r != -ENOENT && !nn->o.kerberos ? r : changed;
+	free(token);
+	return changed;
 }
 
-static int add_identity(struct bs_nn *nn, struct bs_buf *url, char **ret_cookie, bool *ret_spnego)
+static int add_identity(struct bs_nn *nn, struct bs_buf *url, unsigned int *ret_login,
+			char **ret_cookie, bool *ret_spnego)
 {
 	(void)pthread_mutex_lock(&nn->lock);
+	*ret_login = nn->login;
 	if (nn->token)
 		(void)bs_buf_addf(url, "&delegation=%s", nn->token);
 	else if (!nn->o.kerberos)
@@ -227,6 +241,7 @@ static void keep_cookie(struct bs_nn *nn, const char *header)
 	(void)pthread_mutex_lock(&nn->lock);
 	free(nn->cookie);
 	nn->cookie = cookie;
+	nn->login++;
 	(void)pthread_mutex_unlock(&nn->lock);
 }
 
@@ -237,7 +252,7 @@ struct attempt {
 	struct bs_task task;
 	struct bs_latch over;
 	struct bs_buf *body;
-	char *url;
+	uint64_t started_ns; /* the loop's: 0 while it waits for its turn there */
 };
 
 static int on_data(struct bs_http *h, const void *data, size_t len)
@@ -258,7 +273,7 @@ static void start(struct bs_task *t)
 	bs_http_start(&BS_CONTAINER_OF(t, struct attempt, task)->http);
 }
 
-static int make_url(struct bs_nn *nn, const struct bs_nn_call *c, unsigned int at, char **ret_url,
+static int make_url(struct bs_nn *nn, struct bs_nn_call *c, unsigned int at, char **ret_url,
 		    char **ret_cookie, bool *ret_spnego)
 {
 	bs_autobuf url = BS_BUF_INIT(QUERY_MAX + (64u << 10));
@@ -268,7 +283,7 @@ static int make_url(struct bs_nn *nn, const struct bs_nn_call *c, unsigned int a
 	bs_hdfs_path_escape(&url, c->path);
 	(void)bs_buf_addf(&url, "?op=%s%s%s", c->op, c->redirects ? "&noredirect=true" : "",
 			  bs_buf_str(&c->query));
-	if (c->query.error || add_identity(nn, &url, ret_cookie, ret_spnego) < 0)
+	if (c->query.error || add_identity(nn, &url, &c->login, ret_cookie, ret_spnego) < 0)
 		return -ENOMEM;
 	*ret_url = bs_buf_take(&url);
 	return *ret_url ? 0 : -ENOMEM;
@@ -292,14 +307,16 @@ static enum outcome after_transfer(struct bs_nn_call *c, const struct bs_http *h
 
 static enum outcome after_answer(struct bs_nn_call *c, int status)
 {
-	if (status >= 200 && status < 400)
+	if (status >= 200 && status < (c->redirects ? 400 : 300))
 		return DONE;
+	if (status >= 500) /* a gateway's, which may have passed it on */
+		c->lost = true;
 	bs_reply_exception(status, bs_buf_str(&c->body), c->body.len, &c->failure);
 	switch (c->failure.remedy) {
 	case BS_HDFS_STANDBY:
+	case BS_HDFS_RETRY: /* it starts, while another one may be active */
 		return NEXT;
 	case BS_HDFS_SAFEMODE:
-	case BS_HDFS_RETRY:
 		return WAIT;
 	case BS_HDFS_LOGIN:
 		return LOGIN;
@@ -327,6 +344,7 @@ static enum outcome attempt(struct bs_nn *nn, struct bs_nn_call *c, unsigned int
 				   .method = c->method,
 				   .url = url,
 				   .negotiate = spnego,
+				   .started_ns = &a.started_ns,
 				   .data = on_data,
 				   .done = on_done };
 	if (cookie && bs_strv_add(&a.http.headers, cookie) < 0) {
@@ -340,10 +358,12 @@ static enum outcome attempt(struct bs_nn *nn, struct bs_nn_call *c, unsigned int
 		bs_http_cancel(&a.http);
 		bs_latch_wait(&a.over);
 	}
-	if (a.http.result < 0)
-		outcome = after_transfer(c, &a.http, timed_out && a.http.result == -ECANCELED);
-	else
+	if (a.http.result >= 0)
 		outcome = after_answer(c, a.http.status);
+	else if (timed_out && !a.started_ns) /* it waited for its turn */
+		outcome = WAIT;
+	else
+		outcome = after_transfer(c, &a.http, timed_out && a.http.result == -ECANCELED);
 	if (outcome == DONE && c->redirects && a.http.header[BS_HTTP_LOCATION]) {
 		free(c->location);
 		c->location = bs_strf("%s", a.http.header[BS_HTTP_LOCATION]);
@@ -382,6 +402,9 @@ static int give_up(struct bs_nn *nn, const struct bs_nn_call *c, bool in_time, s
 	bs_autofree char *path = bs_str_shown(c->path, strlen(c->path));
 	int code = c->failure.code ? c->failure.code : -ETIMEDOUT;
 
+	if (code == -EAGAIN) /* which a caller would take for its own */
+		code = -EHOSTUNREACH;
+
 	return bs_fail(err, code, "%s%s: %s: %s%s%s", nn->shown, path ? path : "", c->op,
 		       c->failure.name[0] ? c->failure.name : "", c->failure.name[0] ? ": " : "",
 		       c->failure.message[0] ? c->failure.message
@@ -395,7 +418,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 	uint64_t patience = nn->o.attempt_ns;
 	unsigned int in_round = 0;
 	bool logged_in = false;
-	int r = log_in(nn, false, err);
+	int r = log_in(nn, NULL, err);
 
 	if (r < 0)
 		return r;
@@ -411,7 +434,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 		case FINAL:
 			return give_up(nn, c, true, err);
 		case LOGIN:
-			if (logged_in || log_in(nn, true, NULL) <= 0)
+			if (logged_in || log_in(nn, &c->login, NULL) <= 0)
 				return give_up(nn, c, true, err);
 			logged_in = true;
 			continue;

@@ -93,7 +93,7 @@ int bs_nn_rename(struct bs_nn *nn, const char *from, const char *to, bool overwr
 	bs_nn_add(&c, "destination", to);
 	bs_nn_add(&c, "renameoptions", overwrite ? "OVERWRITE" : "NONE");
 	r = bs_nn_exchange(nn, &c, err);
-	if (r < 0 && c.lost && was_renamed(nn, to, id))
+	if (r < 0 && was_renamed(nn, to, id)) /* by a request that somebody else repeated */
 		return 0;
 	return r == -EISDIR && directory ? -ENOTDIR : r;
 }

@@ -18,6 +18,7 @@ struct bs_nn_call {
 	char *location;	     /* of an older NameNode's redirect, or NULL */
 	bool lost;	     /* an attempt may have been done, though its answer was lost */
 	struct bs_hdfs_exception failure; /* of the last answer */
+	unsigned int login;		  /* who we said that we are; counts the changes */
 };
 
 /* Checks path. 0, or its error; bs_nn_call_done is right in both cases. */

@@ -9,6 +9,7 @@
 #include "hdfs/readpriv.h"
 
 #define NODE_RUNNING_MAX 32u
+#define BAD_NS (300 * BS_NS_PER_S)
 #define SUSPECT_NS (2 * BS_NS_PER_S)
 #define SUSPECT_MAX_NS (30 * BS_NS_PER_S)
 
@@ -16,7 +17,7 @@ bool bs_pick_is_bad(const struct bs_reader *rd, const struct bs_block *k, const 
 {
 	for (size_t i = 0; i < BS_MIN(rd->next_bad, BS_BAD_KEPT); i++) {
 		if (rd->bad[i].node == node && rd->bad[i].id == k->id &&
-		    rd->bad[i].generation == k->generation)
+		    bs_clock_ns() < rd->bad[i].until_ns && rd->bad[i].generation == k->generation)
 			return true;
 	}
 	return false;
@@ -26,7 +27,8 @@ void bs_pick_remember_bad(struct bs_reader *rd, const struct bs_block *k, const 
 {
 	if (bs_pick_is_bad(rd, k, node))
 		return;
-	rd->bad[rd->next_bad++ % BS_BAD_KEPT] = (struct bs_bad){ k->id, k->generation, node };
+	rd->bad[rd->next_bad++ % BS_BAD_KEPT] = (struct bs_bad){ k->id, k->generation, node,
+								 bs_clock_ns() + BAD_NS };
 	(void)__atomic_add_fetch(&rd->stats.bad_replicas, 1, __ATOMIC_RELAXED);
 }
 

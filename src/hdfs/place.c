@@ -161,14 +161,26 @@ static int add_service(struct bs_hdfs_place *p, const struct bs_site *site, cons
 	return 0;
 }
 
+static bool same_rpc(const char *a, const char *b)
+{
+	size_t n = host_len(a);
+
+	return n == host_len(b) && strncmp(a, b, n) == 0 &&
+	       bs_streq(has_port(a) ? a + n + 1 : RPC_PORT, has_port(b) ? b + n + 1 : RPC_PORT);
+}
+
 /* A NameNode by its RPC address. */
 static int add_rpc(struct bs_hdfs_place *p, const struct bs_site *site, const char *authority)
 {
 	bs_autofree char *rpc = get(site, "dfs.namenode.rpc-address", NULL, NULL);
-	/* its own HTTP address counts if it is the NameNode of these files */
-	bool ours = rpc && strncmp(rpc, authority, host_len(authority)) == 0 &&
-		    host_len(rpc) == host_len(authority);
+	bs_autofree char *fs = get(site, "fs.defaultFS", NULL, NULL);
+	const char *rest = fs ? bs_str_after(fs, "hdfs://") : NULL;
+	bool ours;
 
+	if (!rpc && rest) /* as Hadoop has it */
+		rpc = strndup(rest, strcspn(rest, "/"));
+	/* its own HTTP address counts if it is the NameNode of these files */
+	ours = rpc && same_rpc(rpc, authority);
 	return add_namenode(p, ours ? site : NULL, NULL, NULL, authority);
 }
 

@@ -27,6 +27,9 @@
 #include "net/loop.h"
 
 #define TICK_NS (200 * BS_NS_PER_MS)
+#define PAUSE_MAX_NS (2 * BS_NS_PER_S)
+#define AT_ONCE 3u /* failures, before there are pauses */
+#define PATIENCES 10u
 #define STALL_NS (2 * BS_NS_PER_S) /* at least; three times as long as one takes */
 #define ANSWER_MAX (16u << 10)
 #define URL_MAX (128u << 10)
@@ -132,6 +135,15 @@ static void free_attempt(struct bs_put_attempt *a)
 
 static void next_attempt(struct bs_put *put);
 
+/* The tick begins the next attempt. */
+static void pause_put(struct bs_put *put)
+{
+	if (put->again_ns)
+		return;
+	put->pause_ns = put->pause_ns ? BS_MIN(2 * put->pause_ns, PAUSE_MAX_NS) : TICK_NS;
+	put->again_ns = bs_clock_ns() + put->pause_ns;
+}
+
 /* What the NameNode said through the DataNode, which no other DataNode would change. */
 static bool is_final(int code)
 {
@@ -139,14 +151,17 @@ static bool is_final(int code)
 	       code == -EINVAL || code == -ENOTDIR || code == -ENOENT || code == -EROFS;
 }
 
-/* What became of it: whether the DataNode is to blame; sets put's text. */
-static int outcome(struct bs_put_attempt *a, bool *ret_blame)
+/*
+ * What became of it: whether the DataNode is to blame, or nobody, since it is only for now; sets
+ * put's text.
+ */
+static int outcome(struct bs_put_attempt *a, bool *ret_blame, bool *ret_for_now)
 {
 	struct bs_hdfs_exception e = { 0 };
 	struct bs_put *put = a->put;
 	struct bs_http *h = &a->http;
 
-	*ret_blame = false;
+	*ret_blame = *ret_for_now = false;
 	if (h->result < 0) {
 		*ret_blame = h->result != -ECANCELED && h->result != -ENOMEM;
 		(void)snprintf(put->text, sizeof(put->text), "DataNode %s", h->text);
@@ -158,9 +173,10 @@ static int outcome(struct bs_put_attempt *a, bool *ret_blame)
 	(void)snprintf(put->text, sizeof(put->text), "DataNode %s: %d%s%.60s: %.120s",
 		       bs_target_name(a->target), h->status, e.name[0] ? " " : "", e.name,
 		       e.message);
-	if (e.remedy != BS_HDFS_NONE)
-		bs_targets_forget(put->putter->targets);
-	*ret_blame = !is_final(e.code);
+	*ret_for_now = e.remedy != BS_HDFS_NONE;
+	if (*ret_for_now)
+		bs_targets_forget(put->putter->targets); /* the next Location has a new token */
+	*ret_blame = !*ret_for_now && !is_final(e.code);
 	return e.code ? e.code : -EREMOTEIO;
 }
 
@@ -169,8 +185,8 @@ static void on_done(struct bs_http *h)
 	struct bs_put_attempt *a = BS_CONTAINER_OF(h, struct bs_put_attempt, http);
 	struct bs_put *put = a->put;
 	struct bs_putter *p = put->putter;
-	bool blame;
-	int r = outcome(a, &blame);
+	bool blame, for_now;
+	int r = outcome(a, &blame, &for_now);
 
 	put->running[a->slot] = NULL;
 	put->n_running--;
@@ -181,11 +197,15 @@ static void on_done(struct bs_http *h)
 		p->usual_ns = p->usual_ns ? (7 * p->usual_ns + ns) / 8 : ns;
 		put->attempt = a->number;
 		finish(put, 0);
-	} else if (!put->over && (is_final(r) || r == -ECANCELED)) {
+	} else if (!put->over && !for_now && (is_final(r) || r == -ECANCELED)) {
 		finish(put, r);
 	} else if (!put->over) {
 		put->result = r;
-		next_attempt(put);
+		put->failures += !for_now;
+		if (p->ticking && (for_now || put->failures >= AT_ONCE))
+			pause_put(put);
+		else
+			next_attempt(put);
 	}
 	free_attempt(a);
 	conclude(put);
@@ -263,7 +283,8 @@ static void next_attempt(struct bs_put *put)
 {
 	int r = -ETIMEDOUT;
 
-	if (put->attempts < BS_PUT_ATTEMPTS && bs_clock_ns() < put->deadline_ns) {
+	put->again_ns = 0;
+	if (put->failures < BS_PUT_FAILURES && bs_clock_ns() < put->deadline_ns) {
 		for (unsigned int i = 0; i < BS_PUT_AT_ONCE; i++) {
 			if (put->running[i])
 				continue;
@@ -290,12 +311,22 @@ static void look_at(struct bs_putter *p, struct bs_put_attempt *a, uint64_t now)
 	if (sent != a->seen || !__atomic_load_n(&a->started_ns, __ATOMIC_RELAXED)) {
 		a->seen = sent;
 		a->progress_ns = now;
+		a->put->deadline_ns = BS_MIN(now + a->put->patience_ns, a->put->last_ns);
 	}
 	if (a->has_rival || now - a->progress_ns < BS_MAX(STALL_NS, 3 * p->usual_ns))
 		return;
 	a->has_rival = true;
 	bs_targets_suspect(p->targets, a->target);
 	next_attempt(a->put);
+}
+
+static void time_out(struct bs_put *put)
+{
+	int r = put->again_ns ? put->result : -ETIMEDOUT; /* what it waits for */
+
+	if (!put->again_ns)
+		(void)snprintf(put->text, sizeof(put->text), "no DataNode took the bytes in time");
+	finish(put, r == -EAGAIN ? -EHOSTUNREACH : r);
 }
 
 static void on_tick(void *cookie)
@@ -306,11 +337,10 @@ static void on_tick(void *cookie)
 	bs_list_for_each(it, &p->puts) {
 		struct bs_put *put = bs_list_entry(it, struct bs_put, link);
 
-		if (!put->over && now >= put->deadline_ns) {
-			(void)snprintf(put->text, sizeof(put->text),
-				       "no DataNode took the bytes in time");
-			finish(put, -ETIMEDOUT);
-		}
+		if (!put->over && now >= put->deadline_ns)
+			time_out(put);
+		if (!put->over && put->again_ns && now >= put->again_ns)
+			next_attempt(put);
 		for (unsigned int i = 0; !put->over && i < BS_PUT_AT_ONCE; i++) {
 			if (put->running[i])
 				look_at(p, put->running[i], now);
@@ -346,6 +376,10 @@ void bs_put_start(struct bs_putter *p, struct bs_put *put)
 	put->text[0] = '\0';
 	put->attempt = put->attempts = put->n_running = 0;
 	put->tried = 0;
+	put->failures = 0;
+	put->again_ns = put->pause_ns = 0;
+	put->deadline_ns = bs_clock_ns() + put->patience_ns;
+	put->last_ns = bs_clock_ns() + PATIENCES * put->patience_ns;
 	put->over = false;
 	memset(put->running, 0, sizeof(put->running));
 	bs_list_init(&put->link);

@@ -3,7 +3,8 @@
 /*
  * Bytes in memory become a file of HDFS, sent straight to a DataNode of our choice. When that
  * one refuses or is silent, they are sent again to another one, under another name: what an
- * aborted attempt left looks like a whole file.
+ * aborted attempt left looks like a whole file. What the NameNode refuses only for now (it
+ * starts, is in safe mode, is the standby, wants another token) is waited for.
  *
  * Attempt N makes PATH.N; the one that counts is told, the others are garbage, which may come
  * into being even later, as long as its directory is there.
@@ -27,7 +28,7 @@ struct bs_putter;
 struct bs_put_attempt;
 struct bs_targets;
 
-#define BS_PUT_ATTEMPTS 10u /* of one put, in all */
+#define BS_PUT_FAILURES 10u /* of DataNodes, of one put */
 #define BS_PUT_AT_ONCE 3u
 
 int bs_putter_new(struct bs_nn *nn, struct bs_putter **ret, struct bs_error *err);
@@ -47,7 +48,7 @@ struct bs_put {
 	uint64_t block_size;
 	uint32_t replication, mode;
 	unsigned int first;   /* of the DataNodes, mod their number */
-	uint64_t deadline_ns; /* bs_clock_ns */
+	uint64_t patience_ns; /* at most, without a byte that goes; all of it: ten times that */
 	void (*done)(struct bs_put *put);
 	void *cookie;
 
@@ -63,6 +64,8 @@ struct bs_put {
 	struct bs_put_attempt *running[BS_PUT_AT_ONCE];
 	unsigned int n_running;
 	uint32_t tried;
+	unsigned int failures;
+	uint64_t deadline_ns, last_ns, again_ns, pause_ns;
 	bool over;
 };
 

@@ -205,6 +205,7 @@ void bs_read_opened(struct bs_attempt *a, const void *bytes, size_t len)
 	a->open = NULL;
 	if (a->dn.result == 0) {
 		count(&a->piece->read->reader->stats.http_bytes, len);
+		a->piece->read->by_http = true;
 		a->dn.got = len;
 		on_data(&a->dn, bytes, len);
 	}
@@ -425,9 +426,12 @@ static uint64_t tick(void *cookie, uint64_t now)
 		rd->again = true;
 		rd->look_again_ns = now + LOOK_AGAIN_NS;
 	}
-	schedule(rd);
-	at = look_at_running(rd, now); /* those that were started, too */
+	/* who waits for a silent DataNode comes first, else others take all the room again */
+	at = look_at_running(rd, now);
 	until = BS_MIN(until, at);
+	schedule(rd);
+	if (!bs_list_empty(&rd->running))
+		until = BS_MIN(until, now + rd->o.hedge_ns);
 	if (!bs_list_empty(&rd->waiting))
 		until = BS_MIN(until, now + LOOK_AGAIN_NS);
 	__atomic_store_n(&rd->stats.connections, rd->pool.connections, __ATOMIC_RELAXED);

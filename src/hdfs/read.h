@@ -73,6 +73,7 @@ struct bs_read {
 
 	int result;
 	char text[160];
+	bool by_http; /* some of it: of what is at the path now */
 	/* of what failed; the rest is in buf */
 	uint64_t bad_off;
 	size_t bad_len;

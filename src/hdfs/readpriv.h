@@ -44,6 +44,7 @@ struct bs_piece {
 struct bs_bad {
 	uint64_t id, generation;
 	const struct bs_dn *node;
+	uint64_t until_ns; /* HDFS may have mended it */
 };
 
 struct bs_reader {

@@ -140,7 +140,8 @@ static int read_numbers(const struct bs_json *v, struct bs_hdfs_status *s, const
 			return -EBADMSG;
 	}
 	s->replication = (uint32_t)replication;
-	return 0;
+	*ret_member = "fileId"; /* by which a file is known from the one that replaced it */
+	return s->type == BS_HDFS_FILE && s->file_id == 0 ? -EBADMSG : 0;
 }
 
 static int fill_status(const struct bs_json *v, struct bs_hdfs_status *s, const char **ret_member)

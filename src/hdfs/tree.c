@@ -643,7 +643,9 @@ int bs_ckpt_set_mode(struct bs_ckpt *c, const char *path, uint32_t mode, struct 
 		r = bs_nn_set_mode(c->o.nn, path, mode, err);
 	if (r == 0 && w) {
 		(void)pthread_mutex_lock(&w->io);
+		(void)pthread_mutex_lock(&w->lock);
 		w->mode = mode & 0777;
+		(void)pthread_mutex_unlock(&w->lock);
 		(void)pthread_mutex_unlock(&w->io);
 	}
 	return r;

@@ -138,51 +138,6 @@ char *bs_writer_part_name(const struct bs_wrec *rec)
 
 /* --- sending --------------------------------------------------------------------------------- */
 
-/*
- * Where the segment is made: beside the file. CONCAT has no way to write a comma, so where one is
- * in a name, it is made further up, and moved when it is whole. malloc'ed.
- */
-static char *building_site(const struct bs_writer *w)
-{
-	char *dir = bs_ckpt_parent(w->path);
-
-	while (dir && strchr(dir, ',')) {
-		char *up = bs_ckpt_parent(dir);
-
-		free(dir);
-		dir = up;
-	}
-	return dir;
-}
-
-int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
-{
-	bs_autofree char *dir = building_site(w);
-	bs_autofree char *segment = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
-	uint32_t mode = 0700 | w->mode | (w->mode & 0444) >> 2;
-	int r;
-
-	if (!segment)
-		return no_memory(err);
-	r = bs_targets_learn(bs_putter_targets(w->c->putter), segment, err);
-	if (r < 0)
-		return r;
-	if (w->segment_dir)
-		return 0;
-	if (w->files == 0)
-		w->files = w->c->o.files ? w->c->o.files : bs_stripe_files((uint64_t)r);
-	r = bs_ckpt_replication(w->c, &w->replication, err);
-	if (r < 0)
-		return r;
-	bs_ckpt_step(w->c, "mkdir");
-	r = bs_ckpt_make_hidden(w->c, dir, err);
-	if (r == 0)
-		r = bs_nn_mkdirs(w->c->o.nn, segment, mode & 01777, err);
-	if (r == 0)
-		w->segment_dir = bs_take(&dir);
-	return r;
-}
-
 static void sent_free(struct bs_sent *s)
 {
 	free(s->buf);
@@ -221,11 +176,22 @@ static void on_sent(struct bs_put *put)
 	sent_free(s);
 }
 
+/* With the lock: something on its way has arrived, or it is time to see who takes it now. */
+static void wait_for_change(struct bs_writer *w)
+{
+	if (bs_clock_cond_wait(&w->changed, &w->lock, bs_clock_ns() + BS_NS_PER_S) == 0)
+		return;
+	(void)pthread_mutex_unlock(&w->lock);
+	if (w->segment_dir)
+		(void)bs_targets_learn(bs_putter_targets(w->c->putter), w->segment_dir, NULL);
+	(void)pthread_mutex_lock(&w->lock);
+}
+
 int bs_writer_drain(struct bs_writer *w, struct bs_error *err)
 {
 	(void)pthread_mutex_lock(&w->lock);
 	while (w->in_flight)
-		(void)pthread_cond_wait(&w->changed, &w->lock);
+		wait_for_change(w);
 	(void)pthread_mutex_unlock(&w->lock);
 	return bs_writer_error(w, err);
 }
@@ -256,7 +222,7 @@ static int send_page(struct bs_writer *w, struct bs_wrec *rec, uint32_t len, str
 				  .replication = w->replication,
 				  .mode = w->mode,
 				  .first = w->first + (unsigned int)rec->u,
-				  .deadline_ns = bs_clock_ns() + w->c->o.deadline_ns,
+				  .patience_ns = w->c->o.deadline_ns,
 				  .done = on_sent };
 	rec->page = (struct bs_page){ 0 };
 	(void)pthread_mutex_lock(&w->lock);
@@ -301,7 +267,7 @@ static int make_room(struct bs_writer *w, const struct bs_wrec *keep, uint32_t b
 		       all + bytes <= w->c->o.mount_bytes;
 		waits = !fits && w->in_flight;
 		if (waits)
-			(void)pthread_cond_wait(&w->changed, &w->lock);
+			wait_for_change(w);
 		if (fits)
 			account(w, bytes);
 		(void)pthread_mutex_unlock(&w->lock);
@@ -761,22 +727,42 @@ int bs_writer_sync(struct bs_writer *w, struct bs_error *err)
 	return r;
 }
 
+void bs_writer_set_base(struct bs_writer *w, struct bs_view *v)
+{
+	struct bs_view *old;
+
+	(void)pthread_mutex_lock(&w->lock);
+	old = w->base;
+	w->base = v;
+	(void)pthread_mutex_unlock(&w->lock);
+	(void)bs_view_unref(old);
+}
+
 int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret)
 {
 	static const struct bs_hdfs_status none = { .type = BS_HDFS_FILE };
+	bs_auto(view) struct bs_view *base = NULL;
+	uint64_t size, mtime_ms;
+	uint32_t mode;
+	bool newer;
 	int r;
 
-	(void)pthread_mutex_lock(&w->io);
-	r = w->base ? bs_view_tell(w->base, ret) : bs_ckpt_copy_status(&none, ret);
-	if (r == 0) {
-		ret->mode = w->mode;
-		ret->len = bs_writer_size(w);
-		ret->block_size = w->unit;
-		if (w->dirty || w->fresh)
-			ret->mtime_ms = ret->atime_ms = w->mtime_ms;
-	}
-	(void)pthread_mutex_unlock(&w->io);
-	return r;
+	(void)pthread_mutex_lock(&w->lock); /* not io, which who commits has for long */
+	base = bs_view_ref(w->base);
+	size = w->size;
+	mtime_ms = w->mtime_ms;
+	mode = w->mode;
+	newer = w->dirty || w->fresh;
+	(void)pthread_mutex_unlock(&w->lock);
+	r = base ? bs_view_tell(base, ret) : bs_ckpt_copy_status(&none, ret);
+	if (r < 0)
+		return r;
+	ret->mode = mode;
+	ret->len = size;
+	ret->block_size = w->unit;
+	if (newer)
+		ret->mtime_ms = ret->atime_ms = mtime_ms;
+	return 0;
 }
 
 void bs_writer_beat(struct bs_writer *w)

@@ -53,6 +53,7 @@ struct bs_writer {
 	pthread_mutex_t io; /* guards what follows */
 	char *path;
 	bool unlinked, excl;
+	/* the next three change with the lock held, too */
 	uint32_t mode;
 	struct bs_view *base;  /* what is committed, or NULL */
 	bool fresh;	       /* nothing of base counts */
@@ -88,15 +89,17 @@ void bs_writer_drop_recs(struct bs_writer *w, uint64_t from);
 /* As bs_writer_sync. */
 int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err);
 int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
+/* v is taken over. */
+void bs_writer_set_base(struct bs_writer *w, struct bs_view *v);
 /* The error that sticks. */
 int bs_writer_error(struct bs_writer *w, struct bs_error *err);
 int bs_writer_fail(struct bs_writer *w, int code, const char *text);
 /* "part-U-V.A"; malloc'ed. */
 char *bs_writer_part_name(const struct bs_wrec *rec);
-/* The segment's directory, and who takes what is written. */
-int bs_writer_prepare(struct bs_writer *w, struct bs_error *err);
 
-/* commit.c: a new generation, which is base then. */
+/* commit.c: the segment's directory, and who takes what is written. */
+int bs_writer_prepare(struct bs_writer *w, struct bs_error *err);
+/* A new generation, which is base then. */
 int bs_writer_commit(struct bs_writer *w, struct bs_error *err);
 
 #endif

@@ -35,6 +35,7 @@ teardown() {
 	local i
 	for i in 1 2 3 4; do
 		hdfs_datanode_resume "$i" || true
+		hdfs_rate "$i" none || true
 	done
 	bst_teardown
 }
@@ -64,10 +65,10 @@ same() {
 	tool "${@:2}" read "$HDFS_URI$1" | cmp - "$HDFS_ROOT/file"
 }
 
-# slow PATH: read in small pieces, in the background; then slow_end MS: it got all right, and
+# slow PATH [OPTION...]: read in small pieces, in the background; then slow_end MS: it got all right, and
 # none of the pieces took longer.
 slow() {
-	timeout 60 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --stats \
+	timeout 60 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --stats "${@:2}" \
 		slow "$HDFS_URI$1" 262144 20 >"$BST_ROOT/slow" 2>"$BST_ROOT/stats" &
 	slow_pid=$!
 	sleep 0.5
@@ -212,6 +213,45 @@ spoil() {
 	bst_wait 30 hdfs_namenode_answers 2
 }
 
+# saving NAME: in the background, slowly; then saved NAME: all of it is there.
+saving() {
+	timeout 100 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --repl 1 --unit 1M \
+		cksave "$HDFS_URI/save/$1" "$HDFS_ROOT/file" 2>"$BST_ROOT/saving" &
+	saving_pid=$!
+	bst_wait 20 hdfs_rest GET /save/.bootseer op=GETFILESTATUS
+}
+
+saved() {
+	wait "$saving_pid" || {
+		cat "$BST_ROOT/saving"
+		return 1
+	}
+	tool ckload "$HDFS_URI/save/$1" | cmp - "$HDFS_ROOT/file"
+	tool ckrm "$HDFS_URI/save/$1"
+	hdfs_rest DELETE /save/.bootseer 'op=DELETE&recursive=true'
+}
+
+@test "a file is saved during a failover, in safe mode, and while its NameNode starts again" {
+	local i
+	tool mkdirs "$HDFS_URI/save" 755
+	for i in 1 2 3 4; do hdfs_rate $i 25mbit; done
+	saving f
+	hdfs_failover 2
+	saved f
+	saving g
+	hdfs_safemode on
+	sleep 1
+	hdfs_safemode off
+	saved g
+	saving h
+	hdfs_namenode_kill 2
+	hdfs_failover 1
+	saved h
+	for i in 1 2 3 4; do hdfs_rate $i none; done
+	hdfs_namenode_start 2
+	bst_wait 30 hdfs_namenode_answers 2
+}
+
 @test "no NameNode at all: an error in time; it comes back: it is waited for" {
 	hdfs_namenode_kill 1
 	hdfs_namenode_kill 2
@@ -264,7 +304,8 @@ spoil() {
 	refused EINVAL --token-file "$BST_ROOT/token" stat "$HDFS_URI/by-token"
 	[[ $output == *"no Hadoop token file" ]]
 	HADOOP_TOKEN_FILE_LOCATION=$BST_ROOT/token refused EINVAL stat "$HDFS_URI/by-token"
-	refused ENOENT --token-file "$BST_ROOT/nix" stat "$HDFS_URI/by-token"
+	refused ENOENT --token-file "$BST_ROOT/nix" stat "$HDFS_URI/three"
+	[[ $output == *"token file '$BST_ROOT/nix'"* ]]
 }
 
 @test "names: hostile ones are made, listed, read, renamed, deleted" {
@@ -340,15 +381,35 @@ spoil() {
 	refused ENOENT stat "$HDFS_URI/concat/p1"
 }
 
-@test "a file that is replaced while it is read: the old bytes or ESTALE" {
-	local rc=0
-	hdfs_put "$HDFS_ROOT/file" /replaced 'replication=1&blocksize=4194304'
-	hdfs_put "$HDFS_ROOT/empty" /new
-	slow /replaced
-	"$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" rename "$HDFS_URI/new" /replaced overwrite
-	wait "$slow_pid" || rc=$?
-	cmp "$BST_ROOT/slow" <(head -c "$(stat -c %s "$BST_ROOT/slow")" "$HDFS_ROOT/file")
-	[ "$rc" = 0 ] || grep '^ESTALE:' "$BST_ROOT/stats"
+@test "a file that is replaced while it is read: the old bytes or ESTALE, by both ways" {
+	local rc way
+	for way in '' --http; do
+		rc=0
+		hdfs_put "$HDFS_ROOT/file" /replaced 'replication=1&blocksize=4194304'
+		head -c 41000003 /dev/zero >"$BST_ROOT/zeros"
+		hdfs_put "$BST_ROOT/zeros" /new
+		slow /replaced $way
+		"$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" rename "$HDFS_URI/new" /replaced overwrite
+		wait "$slow_pid" || rc=$?
+		[ "$(stat -c %s "$BST_ROOT/slow")" -gt 0 ]
+		cmp "$BST_ROOT/slow" <(head -c "$(stat -c %s "$BST_ROOT/slow")" "$HDFS_ROOT/file")
+		[ "$rc" = 0 ] || grep '^ESTALE:' "$BST_ROOT/stats"
+	done
+}
+
+@test "a file that is renamed while it is read is read to its end, by both ways" {
+	local way
+	hdfs_put "$HDFS_ROOT/file" /moves 'replication=1&blocksize=1048576'
+	for way in '' --http; do
+		slow /moves $way
+		hdfs_rest PUT /moves "op=RENAME&destination=/moved"
+		hdfs_rest PUT /moves op=MKDIRS
+		hdfs_rest PUT /moved "op=RENAME&destination=/moves/f"
+		slow_end 10000
+		tool rename "$HDFS_URI/moves/f" /moved
+		tool delete "$HDFS_URI/moves"
+		tool rename "$HDFS_URI/moved" /moves
+	done
 }
 
 @test "a directory of 2500 entries is listed in batches" {

@@ -132,6 +132,8 @@ static void urls_lead_to_namenodes(void **state)
 		{ "hdfs://h:8020/x", "hdfs://h:8020", "/x", "h:9870 " },
 		{ "hdfs://h", "hdfs://h", "/", "h:9870 " },
 		{ "hdfs://solo:9000/x", "hdfs://solo:9000", "/x", "web:80 " },
+		{ "hdfs://solo:8020/x", "hdfs://solo:8020", "/x", "solo:9870 " },
+		{ "hdfs://solo/x", "hdfs://solo", "/x", "solo:9870 " },
 		{ "webhdfs://h:50070/x", "webhdfs://h:50070", "/x", "h:50070 " },
 		{ "webhdfs://h/x", "webhdfs://h", "/x", "h:9870 " },
 		{ "swebhdfs://[::1]:5/x", "swebhdfs://[::1]:5", "/x", "[::1]:5 " },
@@ -153,6 +155,21 @@ static void urls_lead_to_namenodes(void **state)
 		assert_string_equal(p.path, cases[i].path);
 		assert_string_equal(bs_buf_str(&all), cases[i].endpoints);
 	}
+}
+
+static void the_default_filesystem_is_a_namenodes_address(void **state)
+{
+	bs_auto(site) struct bs_site *s = site_of(
+		"<configuration>" P("fs.defaultFS", "hdfs://nn/")
+			P("dfs.namenode.http-address", "nn:50070") "</configuration>");
+	bs_autoplace p = { 0 }, q = { 0 }, other = { 0 };
+
+	assert_int_equal(bs_hdfs_place("hdfs:///x", s, &p, NULL), 0);
+	assert_string_equal(p.endpoints.v[0], "nn:50070");
+	assert_int_equal(bs_hdfs_place("hdfs://nn:8020/x", s, &q, NULL), 0);
+	assert_string_equal(q.endpoints.v[0], "nn:50070");
+	assert_int_equal(bs_hdfs_place("hdfs://nn:9000/x", s, &other, NULL), 0);
+	assert_string_equal(other.endpoints.v[0], "nn:9870");
 }
 
 static void services_are_what_tokens_are_made_out_to(void **state)
@@ -294,6 +311,7 @@ int main(void)
 		UNIT_TEST(bad_files_are_refused),
 		UNIT_TEST(sizes_of_files_are_bounded),
 		UNIT_TEST(urls_lead_to_namenodes),
+		UNIT_TEST(the_default_filesystem_is_a_namenodes_address),
 		UNIT_TEST(services_are_what_tokens_are_made_out_to),
 		UNIT_TEST(bad_urls_are_refused),
 		UNIT_TEST(paths_are_those_that_hdfs_can_have),

@@ -51,7 +51,14 @@ static void exceptions_become_errno(void **state)
 		{ 500, "NullPointerException", "", -EREMOTEIO, BS_HDFS_NONE },
 		{ 503, NULL, NULL, -EAGAIN, BS_HDFS_RETRY },
 		{ 401, NULL, NULL, -EACCES, BS_HDFS_LOGIN },
-		{ 404, NULL, NULL, -ENOENT, BS_HDFS_NONE },
+		{ 404, NULL, NULL, -EREMOTEIO, BS_HDFS_NONE },
+		{ 302, NULL, NULL, -EREMOTEIO, BS_HDFS_NONE },
+		{ 404, "FileNotFoundException", "File does not exist: /x is in safe mode", -ENOENT,
+		  BS_HDFS_NONE },
+		{ 403, "AccessControlException", "Permission denied: /InvalidToken in startup mode",
+		  -EACCES, BS_HDFS_NONE },
+		{ 403, "FileAlreadyExistsException", "/not supported in state standby", -EEXIST,
+		  BS_HDFS_NONE },
 	};
 
 	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
