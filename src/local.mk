@@ -9,6 +9,7 @@ include src/ctl/local.mk
 include src/image/local.mk
 include src/cache/local.mk
 include src/hot/local.mk
+include src/hdfs/local.mk
 include src/rootfs/local.mk
 include src/daemon/local.mk
 include src/shim/local.mk

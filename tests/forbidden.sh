@@ -21,8 +21,8 @@ check 'yajl/' 'only base/json and base/jsonw know yajl' '^src/base/json'
 # a clock that is set must hang nobody and end nothing too soon
 check '\b(CLOCK_REALTIME|gettimeofday|bs_clock_wall_ns)\b|\btime\((NULL|0|&)' \
 	'deadlines are bs_clock_ns; wall time is for people, and for what others wrote down' \
-	'^src/(base/(clock|log)|obs/timeline|kern/seccomp|net/(http|layout_files)|daemon/leases|cmd/ctl-hot-trace)\.'
-check 'pthread_(cond|mutex|rwlock)_timed|sem_timedwait' 'pthread_cond_clockwait' \
-	'^src/(rootfs/blockfs|daemon/broker)\.c'
+	'^src/(base/(clock|log)|obs/timeline|kern/seccomp|net/(http|layout_files)|daemon/leases|hdfs/writer|cmd/ctl-hot-trace)\.'
+check 'pthread_(cond|mutex|rwlock)_(timed|clockwait)|sem_timedwait' 'bs_clock_cond_wait' \
+	'^src/(base/clock|daemon/broker)\.c'
 check '\b(TODO|FIXME|XXX)\b' 'file an issue instead'
 exit $bad

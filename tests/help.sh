@@ -52,8 +52,9 @@ commands() {
 }
 
 check_help bootseerd.8 '' bootseerd
-for c in $(commands bootseerctl | grep -vxE 'image|hot') $(commands bootseerctl image | sed 's/^/image+/') \
-	$(commands bootseerctl hot | sed 's/^/hot+/'); do
+check_help mount.bootseer-hdfs.8 '' mount.bootseer-hdfs
+for c in $(commands bootseerctl | grep -vxE 'image|hot|ckpt') $(commands bootseerctl image | sed 's/^/image+/') \
+	$(commands bootseerctl hot | sed 's/^/hot+/') $(commands bootseerctl ckpt | sed 's/^/ckpt+/'); do
 	# shellcheck disable=SC2086 # "image" and its own command are two words
 	check_help bootseerctl.1 "${c/+/ }" bootseerctl ${c/+/ }
 	grep -qx "\.Cm ${c/+/ }" "$man/bootseerctl.1" || complain "bootseerctl.1: no synopsis of ${c/+/ }"

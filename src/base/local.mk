@@ -3,6 +3,7 @@ src_base_libbase_a_SOURCES = \
 	%D%/atomicfile.c %D%/atomicfile.h \
 	%D%/buf.c %D%/buf.h \
 	%D%/clock.c %D%/clock.h \
+	%D%/crc32c.c %D%/crc32c.h \
 	%D%/digest.c %D%/digest.h \
 	%D%/error.c %D%/error.h \
 	%D%/fd.c %D%/fd.h \

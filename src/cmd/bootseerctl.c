@@ -14,6 +14,7 @@ static const struct ctl_command commands[] = {
 	{ "image", ctl_image, "convert images, look at converted ones" },
 	{ "bundle", ctl_bundle, "make a runtime bundle from a converted image" },
 	{ "hot", ctl_hot, "hot packs: list, look into, make, publish, remove" },
+	{ "ckpt", ctl_ckpt, "checkpoints on HDFS: mount, list, check, copy" },
 	{ "timeline", ctl_timeline, "where the time of a start went" },
 	{ "status", ctl_status, "the node's daemon, its images, what they cost" },
 	{ "doctor", ctl_doctor, "what this machine can do, and what is wrong" },

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "ctl/conf.h"
+#include "daemon/ckptworker.h"
 #include "daemon/jobs.h"
 #include "daemon/keeper.h"
 #include "daemon/leave.h"
@@ -115,6 +116,8 @@ static int run_role(const struct options *o, const struct bs_conf *conf)
 		return bs_keeper_main(o->config, LINK_FD);
 	if (bs_streq(o->role, "worker"))
 		return bs_worker_main(conf, LINK_FD);
+	if (bs_streq(o->role, "ckpt"))
+		return bs_ckptworker_main(conf, LINK_FD);
 	if (bs_streq(o->role, "unpack"))
 		return bs_job_unpack(arg);
 	if (bs_streq(o->role, "credential"))

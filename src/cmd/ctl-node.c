@@ -15,36 +15,63 @@
 #include "cmd/ctl.h"
 #include "ctl/client.h"
 #include "ctl/conf.h"
+#include "ctl/program.h"
 
 #define VERIFY_NS (24 * 3600 * BS_NS_PER_S) /* a large cache on a slow disk */
 #define CONNECT_NS (10 * BS_NS_PER_S)
 #define REPLY_MAX 65536u
 
+static int no_daemon(const struct bs_conf *conf, int r, struct bs_error *err)
+{
+	struct bs_error why = BS_ERROR_INIT;
+
+	if (err)
+		why = *err;
+	return bs_fail(err, r, "%s; %s", bs_error_text(&why),
+		       conf->autostart ? "it is started when a container first needs it"
+				       : "it is not started by itself here (autostart = no)");
+}
+
+static int connect_to(const char *config, const struct bs_conf *conf, bool start,
+		      struct bs_error *err)
+{
+	struct bs_client_options o = { .run_dir = conf->run_dir,
+				       .config = conf->named ? conf->file : config,
+				       .timeout_ns = CONNECT_NS };
+	bs_autofree char *daemon = NULL;
+	int sock = bs_client_connect(&o, err), r;
+
+	if (sock != -ENOTCONN)
+		return sock;
+	if (!start || !conf->autostart)
+		return no_daemon(conf, sock, err);
+	r = bs_program_find("bootseerd", conf, NULL, &daemon, err);
+	if (r < 0)
+		return r;
+	o.daemon = daemon;
+	return bs_client_connect(&o, err);
+}
+
+int ctl_node_ask(const char *config, bool start, struct bs_msg *m, uint64_t wait_ns,
+		 struct bs_msg *ret, struct bs_error *err)
+{
+	bs_autofd int sock = -EBADF;
+	struct bs_conf conf;
+	int r = bs_conf_read(config, &conf, err);
+
+	if (r == 0)
+		sock = r = connect_to(config, &conf, start, err);
+	bs_conf_done(&conf);
+	return r < 0 ? r : bs_client_call(sock, m, wait_ns, ret, err);
+}
+
 int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, struct bs_msg *ret,
 		  struct bs_error *err)
 {
-	struct bs_client_options o = { .timeout_ns = CONNECT_NS };
-	bs_autofd int sock = -EBADF;
-	struct bs_conf conf;
 	bs_automsg m;
-	int r = bs_conf_read(config, &conf, err);
 
-	if (r == 0) {
-		o.run_dir = conf.run_dir;
-		sock = r = bs_client_connect(&o, err);
-	}
-	if (r == -ENOTCONN && err) {
-		const struct bs_error why = *err;
-
-		r = bs_fail(err, r, "%s; %s", bs_error_text(&why),
-			    conf.autostart ? "it is started when a container first needs it"
-					   : "it is not started by itself here (autostart = no)");
-	}
-	bs_conf_done(&conf);
-	if (r < 0)
-		return r;
 	bs_msg_init(&m, type, 1);
-	return bs_client_call(sock, &m, wait_ns, ret, err);
+	return ctl_node_ask(config, false, &m, wait_ns, ret, err);
 }
 
 int ctl_node_verify(const char *config, bool json)

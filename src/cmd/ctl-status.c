@@ -223,6 +223,60 @@ static void show_cache(const struct bs_json *v)
 	}
 }
 
+static void show_nodes(const struct bs_json *nodes)
+{
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN];
+
+	for (size_t i = 0; i < bs_json_n(nodes); i++) {
+		const struct bs_json *n = bs_json_at(nodes, i);
+		const char *address = bs_json_str(bs_json_get(n, "address"));
+
+		(void)printf("    DataNode %-21s %9s read, %s/s of late\n", address ? address : "?",
+			     bs_human_bytes(number(n, "bytes"), a),
+			     bs_human_bytes(number(n, "bytes_per_s"), b));
+	}
+}
+
+static void show_checkpoint(const struct bs_json *c)
+{
+	const char *id = bs_json_str(bs_json_get(c, "id"));
+	const char *source = bs_json_str(bs_json_get(c, "source"));
+	const char *state = bs_json_str(bs_json_get(c, "state"));
+	const struct bs_json *st = bs_json_get(c, "stats");
+	bs_autofree char *shown = source ? bs_str_shown(source, strlen(source)) : NULL;
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN];
+
+	(void)printf("checkpoint %s  %s, %s, %zu containers, process %" PRIu64 "\n", id ? id : "?",
+		     shown ? shown : "?", state ? state : "?", bs_json_n(bs_json_get(c, "holders")),
+		     number(c, "pid"));
+	if (!st)
+		return;
+	(void)printf("    %" PRIu64 " requests, %" PRIu64 " failed, %s read in %" PRIu64
+		     ", %s written in %" PRIu64 ", %" PRIu64 " files open\n",
+		     number(st, "requests"), number(st, "failures"),
+		     bs_human_bytes(number(st, "read_bytes"), a), number(st, "reads"),
+		     bs_human_bytes(number(st, "written_bytes"), b), number(st, "writes"),
+		     number(st, "open_files"));
+	(void)printf("    HDFS: %s came, %" PRIu64 " retries, %" PRIu64 " hedges, %" PRIu64
+		     " bad replicas; %s sent, %" PRIu64 " placed again; NameNodes: %" PRIu64
+		     " requests, %" PRIu64 " retries, %" PRIu64 " failovers\n",
+		     bs_human_bytes(number(st, "datanodes.bytes"), a),
+		     number(st, "datanodes.retries"), number(st, "datanodes.hedges"),
+		     number(st, "datanodes.bad_replicas"),
+		     bs_human_bytes(number(st, "files.sent_bytes"), b),
+		     number(st, "files.placed_again"), number(st, "namenodes.requests"),
+		     number(st, "namenodes.retries"), number(st, "namenodes.failovers"));
+	show_nodes(bs_json_find(st, "datanodes.nodes"));
+}
+
+static void show_checkpoints(const struct bs_json *v)
+{
+	const struct bs_json *list = bs_json_get(v, "checkpoints");
+
+	for (size_t i = 0; i < bs_json_n(list); i++)
+		show_checkpoint(bs_json_at(list, i));
+}
+
 static void show(const struct bs_json *v)
 {
 	const char *version = bs_json_str(bs_json_get(v, "version"));
@@ -238,6 +292,25 @@ static void show(const struct bs_json *v)
 	show_cache(v);
 	show_images(v);
 	show_hot(v);
+	show_checkpoints(v);
+}
+
+/* What the server of a checkpoint counts, as the member "stats" of c; it may have ended. */
+static void add_stats(const char *config, struct bs_json *c)
+{
+	const char *id = bs_json_str(bs_json_get(c, "id"));
+	bs_autofree char *text = NULL;
+	struct bs_json *stats = NULL;
+	bs_automsg m, reply;
+
+	bs_msg_init(&m, BS_MSG_CKPT_STATUS, 1);
+	bs_msg_init(&reply, 0, 0);
+	if (!id || bs_msg_add_text(&m, BS_TAG_NAME, id) < 0 ||
+	    ctl_node_ask(config, false, &m, WAIT_NS, &reply, NULL) < 0 ||
+	    bs_msg_long(&reply, BS_TAG_JSON, REPLY_MAX, &text) < 0 ||
+	    bs_json_parse("a checkpoint's status", text, strlen(text), REPLY_MAX, &stats, NULL) < 0)
+		return;
+	(void)bs_json_set(c, "stats", stats);
 }
 
 int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err)
@@ -305,6 +378,8 @@ int ctl_status(int argc, char **argv)
 		return ctl_usage(&usage, r, &err);
 	if (ctl_status_fetch(config, &v, &err) < 0)
 		return ctl_fail(&err);
+	for (size_t i = 0; i < bs_json_n(bs_json_get(v, "checkpoints")); i++)
+		add_stats(config, bs_json_at(bs_json_get(v, "checkpoints"), i));
 	if (!json) {
 		show(v);
 		return 0;

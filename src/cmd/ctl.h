@@ -33,6 +33,7 @@ int ctl_image_verify(int argc, char **argv);
 int ctl_hot(int argc, char **argv);
 int ctl_bundle(int argc, char **argv);
 int ctl_status(int argc, char **argv);
+int ctl_ckpt(int argc, char **argv);
 int ctl_upgrade(int argc, char **argv);
 int ctl_timeline(int argc, char **argv);
 int ctl_doctor(int argc, char **argv);
@@ -53,6 +54,9 @@ int ctl_fail(const struct bs_error *err);
 /* One request without fields to the running bootseerd, which is never started for it. */
 int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, struct bs_msg *ret,
 		  struct bs_error *err);
+/* The same with a request of one's own; start: bootseerd is, unless the host does not want that. */
+int ctl_node_ask(const char *config, bool start, struct bs_msg *m, uint64_t wait_ns,
+		 struct bs_msg *ret, struct bs_error *err);
 /* What bootseerd says of itself; else as above. */
 struct bs_json;
 int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err);

@@ -9,6 +9,9 @@ bin_PROGRAMS += bootseerctl
 bootseerctl_SOURCES = \
 	%D%/bootseerctl.c \
 	%D%/ctl-bundle.c \
+	%D%/ctl-ckpt.c %D%/ctl-ckpt.h \
+	%D%/ctl-ckpt-copy.c \
+	%D%/ctl-ckpt-look.c \
 	%D%/ctl-convert.c \
 	%D%/ctl-doctor.c \
 	%D%/ctl-hot.c %D%/ctl-hot.h \
@@ -26,3 +29,8 @@ bootseerctl_SOURCES = \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
 bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS) $(OBS_LIBS)
+bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(HDFSFS_LIBS)
+
+sbin_PROGRAMS += mount.bootseer-hdfs
+mount_bootseer_hdfs_SOURCES = %D%/mount-hdfs.c
+mount_bootseer_hdfs_LDADD = src/daemon/libdaemon.a $(HDFSFS_LIBS) $(CTL_LIBS)

@@ -27,7 +27,7 @@
 #define WINDOW_MAX_NS (24 * 3600 * BS_NS_PER_S)
 #define DURATION_MAX_NS (87600 * 3600 * BS_NS_PER_S)
 
-/* the last six are lists whose words have a form */
+/* the last seven are lists whose words have a form */
 enum type {
 	STRING,
 	PATH,
@@ -46,6 +46,7 @@ enum type {
 	STORES,
 	HOSTS,
 	PATTERNS,
+	PLACES,
 	TYPE_MAX
 };
 
@@ -71,6 +72,8 @@ static const struct {
 	{ "list", "words oci:/DIR or docker://HOST/NAME" },
 	{ "list", "words HOST or HOST:PORT, without http:// before or a path behind" },
 	{ "list", "patterns of HOST/NAME, without docker:// before" },
+	{ "list", "words hdfs://NAMESERVICE/PATH, webhdfs://HOST:PORT/PATH or "
+		  "swebhdfs://HOST:PORT/PATH" },
 };
 _Static_assert(BS_ARRAY_LEN(types) == TYPE_MAX, "a row each");
 
@@ -89,6 +92,11 @@ struct key {
 #define KEY_NS(section, name, def, text)                                                           \
 	{                                                                                          \
 		section, #name, DURATION, offsetof(struct bs_conf, name##_ns), def, text           \
+	}
+
+#define KEY_CKPT(type, name, def, text)                                                            \
+	{                                                                                          \
+		"checkpoint", #name, type, offsetof(struct bs_conf, ckpt_##name), def, text        \
 	}
 
 static const struct key keys[] = {
@@ -127,6 +135,15 @@ static const struct key keys[] = {
 	KEY("policy", DIRS, allow_dirs, "", "directories that oci: sources may lie in"),
 	KEY("policy", BOOL, allow_annotations, "yes", "whether dev.bootseer.* annotations count"),
 	KEY("policy", FALLBACK, fallback, "unpack", "when an image cannot be served lazily here"),
+	KEY_CKPT(PLACES, allow_sources, "", "directories of HDFS that containers may have mounted"),
+	KEY_CKPT(LIST, allow_users, "", "users of HDFS that they may name; *: any"),
+	KEY_CKPT(DIRS, allow_targets, "/", "where in a container a mount may be"),
+	KEY_CKPT(BOOL, allow_writes, "yes", "whether they may have a mount to write to"),
+	KEY_CKPT(STRING, user, "", "the user of HDFS for those that name none"),
+	KEY_CKPT(LIST, options, "", "options of all mounts, see mount.bootseer-hdfs(8)"),
+	KEY_CKPT(BOOL, required, "yes", "no start without a mount that is asked for"),
+	{ "checkpoint", "mount_wait", DURATION, offsetof(struct bs_conf, ckpt_mount_wait_ns), "1m",
+	  "how long a start waits for HDFS" },
 };
 
 bool bs_conf_key(unsigned int i, struct bs_conf_key *ret)
@@ -226,6 +243,15 @@ static bool is_list(enum type type)
 	return type >= LIST && type < TYPE_MAX;
 }
 
+static bool place_ok(const char *word)
+{
+	const char *rest = strstr(word, "://"), *path = rest ? strchr(rest + 3, '/') : NULL;
+
+	return path && bs_path_is_clean(path) &&
+	       (bs_str_after(word, "hdfs://") || bs_str_after(word, "webhdfs://") ||
+		bs_str_after(word, "swebhdfs://"));
+}
+
 static bool word_ok(enum type type, const char *word)
 {
 	const char *rest = strchr(word, '='), *name;
@@ -244,6 +270,8 @@ static bool word_ok(enum type type, const char *word)
 	case PATTERNS: /* what they are held against has one '/' or more, and no scheme */
 		return !strstr(word, "://") && !bs_str_after(word, "oci:/") &&
 		       strpbrk(word, "/*?[");
+	case PLACES:
+		return place_ok(word);
 	default:
 		return true;
 	}
@@ -311,6 +339,7 @@ static int set(struct bs_conf *c, const struct key *k, const char *value)
 	case STORES:
 	case HOSTS:
 	case PATTERNS:
+	case PLACES:
 		return set_list(at, k->type, value);
 	case TYPE_MAX:
 		break;

@@ -77,6 +77,15 @@ struct bs_conf {
 	struct bs_strv allow_dirs;	 /* directories for oci: sources; default none */
 	bool allow_annotations;		 /* dev.bootseer.* of a container count (true) */
 	enum bs_fallback fallback;
+	/* [checkpoint] */
+	struct bs_strv ckpt_allow_sources; /* URLs of directories; default none */
+	struct bs_strv ckpt_allow_users;   /* of HDFS; default none, "*" any */
+	struct bs_strv ckpt_allow_targets; /* directories in a container; default "/" */
+	bool ckpt_allow_writes;
+	char *ckpt_user;	     /* "": HDFS's view of the worker's user */
+	struct bs_strv ckpt_options; /* of mount.bootseer-hdfs(8) */
+	bool ckpt_required;
+	uint64_t ckpt_mount_wait_ns; /* 1m */
 };
 
 /*
@@ -90,6 +99,15 @@ void bs_conf_done(struct bs_conf *c);
 /* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
  * with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
+
+/* What a container asks to have mounted. */
+struct bs_conf_ckpt {
+	const char *source, *target, *user; /* URL; absolute, clean path; NULL: none is named */
+	bool writable;
+};
+/* Whether policy lets it have that; -EPERM with the key to set. */
+int bs_conf_allows_ckpt(const struct bs_conf *c, const struct bs_conf_ckpt *q,
+			struct bs_error *err);
 
 /* Whether images with any of these places are not completed in the background. */
 bool bs_conf_is_hot_only(const struct bs_conf *c, const struct bs_strv *sources);

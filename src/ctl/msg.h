@@ -40,8 +40,8 @@ enum bs_msg_type {
 	BS_MSG_UPGRADE, /* replace the worker by the binary on disk */
 	BS_MSG_VERIFY,	/* prove every frame in the cache again -> JSON */
 	/* between supervisor and worker */
-	BS_MSG_START,	/* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1 */
-	BS_MSG_READY,	/* worker: requests are being served */
+	BS_MSG_START, /* first to a worker: fds image directory, FUSE; EPOCH, TAKEOVER 0 or 1. To one of a checkpoint tree: SOURCE, OPTIONS */
+	BS_MSG_READY, /* worker: requests are being served; one of a checkpoint tree: RESULT, TEXT */
 	BS_MSG_PREPARE, /* DIGEST, SOURCE…, WAIT_NS, HOT_ONLY, fd: timeline -> fds: metadata and, when COMPLETE, the blob */
 	BS_MSG_CREDENTIAL,  /* worker asks: HOST, NAME -> USER, SECRET */
 	BS_MSG_OPEN_LAYOUT, /* worker asks: SOURCE "oci:DIR" -> fd of the directory */
@@ -51,7 +51,7 @@ enum bs_msg_type {
 	BS_MSG_KEEP, /* NAME + fd: hold it (replaces an equal name) */
 	BS_MSG_DROP, /* NAME */
 	BS_MSG_KEPT, /* keeper to a new supervisor: NAME + fd; without NAME: that was all */
-	BS_MSG_QUIT, /* end, on purpose */
+	BS_MSG_QUIT, /* end, on purpose. From a server of a checkpoint tree: it was unmounted */
 	/* from a child to the supervisor: RESULT, TEXT or fd of the mount */
 	BS_MSG_MOUNTED,
 	/* from shim and tools, and to the worker: NAME (a tag, or any digest that means an image),
@@ -62,6 +62,9 @@ enum bs_msg_type {
 	BS_MSG_STREAMING, /* worker tells, no reply: DIGEST, WORKLOAD, STREAM 1: a hot pack begins to come, 0: it ended, or will not */
 	BS_MSG_WARM, /* to the worker, no reply: DIGEST, fd: where the warmer PID hears what has come of its pack */
 	BS_MSG_RECORDED, /* to the worker, no reply: DIGEST, WORKLOAD: the container that is recorded has ended; RESULT not 0: there is none, nobody took the recording's mount */
+	/* from shim and tools: a checkpoint tree of HDFS as a mount */
+	BS_MSG_CKPT_MOUNT, /* SOURCE, OPTIONS, READ_ONLY 0 or 1, WAIT_NS, TIMELINE, CONTAINER: who holds it until RELEASE; without one it lasts until it is unmounted -> fd: mount, the caller's own copy; NAME of it in the status */
+	BS_MSG_CKPT_STATUS, /* NAME -> JSON: what its server counts. To the server, too */
 	BS_MSG_TYPE_MAX
 };
 
@@ -91,6 +94,8 @@ enum bs_msg_tag {
 	BS_TAG_STREAM,
 	BS_TAG_LEVEL, /* enum bs_log_level */
 	BS_TAG_HOT_ONLY,
+	BS_TAG_OPTIONS, /* of mount.bootseer-hdfs(8) */
+	BS_TAG_READ_ONLY,
 	BS_TAG_MAX
 };
 

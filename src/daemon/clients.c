@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "daemon/ckpts.h"
 #include "daemon/super.h"
 
 #define STATUS_WAIT_NS (2 * BS_NS_PER_S) /* a worker that hangs is left out */
@@ -82,7 +83,8 @@ static int make_status(struct super *s, const char *worker_text, struct bs_buf *
 	if (bs_json_set(w, "ready", bs_json_new_bool(s->worker_ready)) < 0 ||
 	    bs_json_set(w, "restarts", bs_json_new_u64(s->worker_restarts)) < 0 ||
 	    bs_json_set(v, "fuse", bs_json_new_bool(s->fuse_fd >= 0)) < 0 ||
-	    put_mounts(s, bs_json_make(v, "mounts", BS_JSON_ARRAY)) < 0)
+	    put_mounts(s, bs_json_make(v, "mounts", BS_JSON_ARRAY)) < 0 ||
+	    ckpts_put(s, bs_json_make(v, "checkpoints", BS_JSON_ARRAY)) < 0)
 		return -ENOMEM;
 	if (worker_text &&
 	    bs_json_parse("the worker's status", worker_text, strlen(worker_text), JSON_MAX, &part,
@@ -216,6 +218,12 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 	case BS_MSG_RESOLVE:
 		resolves_request(s, c, m);
 		break;
+	case BS_MSG_CKPT_MOUNT:
+		ckpts_request(s, c, m);
+		break;
+	case BS_MSG_CKPT_STATUS:
+		ckpts_status(s, c, m);
+		break;
 	case BS_MSG_UNPACK:
 		unpacks_request(s, c, m);
 		break;
@@ -319,6 +327,7 @@ void clients_sweep(struct super *s)
 		if (!c->gone)
 			continue;
 		pendings_client_gone(s, c);
+		ckpts_client_gone(s, c);
 		bs_list_for_each(fit, &s->forwarded) {
 			struct forwarded *f = bs_list_entry(fit, struct forwarded, all);
 

@@ -2,8 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * The supervisor's side of the link to the keeper, whose other end is keeper.c; and what
- * a service manager holds, which is the same but for the socket and the worker: those are
- * its own.
+ * a service manager holds, which is the same but for the socket, the worker and the servers of
+ * checkpoint mounts: the first is its own, and it ends the others with us.
  */
 #include "config.h"
 
@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/str.h"
+#include "daemon/ckpts.h"
 #include "daemon/hots.h"
 #include "daemon/program.h"
 #include "daemon/super.h"
@@ -53,7 +54,7 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 void kept_put(struct super *s, const char *name, int fd)
 {
 	send_name(s, BS_MSG_KEEP, name, fd);
-	if (!bs_streq(name, "worker"))
+	if (!bs_streq(name, "worker") && !bs_str_after(name, CKPTS_KEPT))
 		bs_systemd_store(name, fd);
 }
 
@@ -78,7 +79,7 @@ static void put_epoch(struct super *s)
 	bs_systemd_store(name, s->run_fd); /* twice is once */
 }
 
-static void put_hot(struct super *s, const char *name, int fd)
+static void put_one(struct super *s, const char *name, int fd)
 {
 	send_name(s, BS_MSG_KEEP, name, fd);
 }
@@ -108,7 +109,8 @@ static void put_everything(struct super *s)
 
 		send_name(s, BS_MSG_KEEP, hots_recorded_name(r, name), r->mnt);
 	}
-	hots_keep_all(s, put_hot);
+	hots_keep_all(s, put_one);
+	ckpts_keep_all(s, put_one);
 }
 
 static void keeper_gone(struct super *s, struct watch *w, uint32_t events)
@@ -185,6 +187,8 @@ static void adopt_one(struct super *s, const char *name, int fd)
 		adopt_worker(s, fd);
 	else if ((rest = bs_str_after(name, "epoch:")) && bs_parse_u64(rest, &s->epoch) == 0)
 		(void)bs_close(fd);
+	else if (bs_str_after(name, CKPTS_KEPT))
+		ckpts_adopt(s, name, fd);
 	else
 		mounts_adopt(s, name, fd);
 }

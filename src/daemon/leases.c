@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "daemon/ckpts.h"
 #include "daemon/hots.h"
 #include "daemon/super.h"
 
@@ -88,6 +89,7 @@ void leases_release(struct super *s, const char *container)
 	if (l)
 		end(l);
 	hots_released(s, container);
+	ckpts_released(s, container);
 	if (bs_path_name_ok(container, strlen(container)))
 		(void)unlinkat(s->leases_fd, container, 0);
 }
@@ -145,6 +147,7 @@ void leases_sweep(struct super *s, uint64_t now_ns)
 	if (now_ns < s->leases_next_ns)
 		return;
 	s->leases_next_ns = now_ns + SWEEP_NS;
+	ckpts_sweep(s);
 	bs_list_for_each(it, &s->leases) {
 		struct lease *l = bs_list_entry(it, struct lease, all);
 

@@ -2,6 +2,9 @@ noinst_LIBRARIES += src/daemon/libdaemon.a
 src_daemon_libdaemon_a_SOURCES = \
 	%D%/broker.c %D%/broker.h \
 	%D%/children.c \
+	%D%/ckptrecord.c \
+	%D%/ckpts.c %D%/ckpts.h \
+	%D%/ckptworker.c %D%/ckptworker.h \
 	%D%/clients.c \
 	%D%/hots.c \
 	%D%/jobs.c %D%/jobs.h \
@@ -23,4 +26,4 @@ src_daemon_libdaemon_a_SOURCES = \
 	%D%/warm.c %D%/warm.h \
 	%D%/worker.c %D%/worker.h \
 	%D%/workers.c
-DAEMON_LIBS = src/daemon/libdaemon.a $(ROOTFS_LIBS) $(OCI_LIBS) $(CTL_LIBS)
+DAEMON_LIBS = src/daemon/libdaemon.a $(ROOTFS_LIBS) $(HDFSFS_LIBS) $(OCI_LIBS) $(CTL_LIBS)

@@ -122,7 +122,7 @@ struct super {
 	const char *config_file;
 	struct bs_conf conf_again; /* what conf points to when it was read once more */
 	int epoll;
-	int run_fd, leases_fd, images_fd, unpacked_fd;
+	int run_fd, leases_fd, ckpts_fd, images_fd, unpacked_fd;
 	uint64_t epoch;
 	uint64_t keeper_next_ns; /* when a keeper that could not be started is tried again */
 	uint32_t next_id;
@@ -145,7 +145,7 @@ struct super {
 	struct bs_limit refusals; /* of lines about it */
 	uint64_t leases_next_ns;  /* when they are swept again */
 	struct bs_list clients, images, leases, children, forwarded, unpacks, pending, hots,
-		recorded;
+		recorded, ckpts;
 };
 
 /* --- supervisor.c -------------------------------------------------------------------------- */

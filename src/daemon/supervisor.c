@@ -2,6 +2,7 @@
 /* Copyright the bootseer authors */
 #include "config.h"
 
+#include "daemon/ckpts.h"
 #include "daemon/hots.h"
 #include "daemon/supervisor.h"
 
@@ -131,6 +132,9 @@ static int open_directories(struct super *s, struct bs_error *err)
 	s->leases_fd = bs_mkdir_open(s->run_fd, "leases", 0700);
 	if (s->leases_fd < 0)
 		return bs_fail_errno(err, s->leases_fd, "make '%s/leases'", s->conf->run_dir);
+	s->ckpts_fd = bs_mkdir_open(s->run_fd, "ckpts", 0700);
+	if (s->ckpts_fd < 0)
+		return bs_fail_errno(err, s->ckpts_fd, "make '%s/ckpts'", s->conf->run_dir);
 	return super_open_cache(s, err);
 }
 
@@ -201,6 +205,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	bs_list_init(&s->pending);
 	bs_list_init(&s->hots);
 	bs_list_init(&s->recorded);
+	bs_list_init(&s->ckpts);
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return bs_fail_errno(err, -errno, "epoll");
@@ -215,6 +220,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	if (r < 0)
 		return r;
 	leases_read(s);
+	ckpts_settle(s);
 	r = clients_listen(s);
 	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
 }
@@ -225,9 +231,12 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 static int idle_ms(const struct super *s)
 {
 	if (s->worker.fd < 0 || s->keeper.fd < 0 || s->accept_next_ns > 0 ||
-	    !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) || pendings_open(s))
+	    !bs_list_empty(&s->children) || !bs_list_empty(&s->forwarded) || pendings_open(s) ||
+	    ckpts_waiting(s))
 		return ROUND_MS;
-	return bs_list_empty(&s->images) && bs_list_empty(&s->recorded) ? -1 : 1000;
+	return bs_list_empty(&s->images) && bs_list_empty(&s->ckpts) && bs_list_empty(&s->recorded)
+		       ? -1
+		       : 1000;
 }
 
 static void run(struct super *s)
@@ -253,6 +262,7 @@ static void run(struct super *s)
 		leases_sweep(s, now);
 		pendings_expire(s, now);
 		hots_expire(s, now);
+		ckpts_expire(s, now);
 		mounts_expire(s, now);
 		pendings_send(s);
 		clients_sweep(s);

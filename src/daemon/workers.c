@@ -33,6 +33,8 @@ static void drop_fuse(struct super *s)
 	s->fuse_mnt = bs_close(s->fuse_mnt);
 }
 
+static const struct bs_fusedev_mount blobs = { .subtype = "bootseer-blobs" };
+
 /* A connection that no server ever answered is not worth keeping: a new one each time. */
 static void make_fuse(struct super *s)
 {
@@ -43,7 +45,7 @@ static void make_fuse(struct super *s)
 	drop_fuse(s);
 	s->fuse_fd = bs_fusedev_open(&err);
 	if (s->fuse_fd >= 0)
-		s->fuse_mnt = bs_fusedev_mount(s->fuse_fd, "bootseer-blobs", &err);
+		s->fuse_mnt = bs_fusedev_mount(s->fuse_fd, &blobs, &err);
 	if (s->fuse_mnt >= 0)
 		return;
 	drop_fuse(s);

@@ -4,6 +4,7 @@ src_kern_libkern_a_SOURCES = \
 	%D%/caps.c %D%/caps.h \
 	%D%/erofs.c %D%/erofs.h \
 	%D%/fusedev.c %D%/fusedev.h \
+	%D%/fuseserve.c %D%/fuseserve.h \
 	%D%/loop.c %D%/loop.h \
 	%D%/memory.c %D%/memory.h \
 	%D%/mountfd.c %D%/mountfd.h \

@@ -24,13 +24,15 @@ int bs_probe_erofs(struct bs_error *err)
 	return fs < 0 ? fs : 0;
 }
 
+static const struct bs_fusedev_mount probe_mount = { .subtype = "bootseer-probe" };
+
 int bs_probe_fuse(struct bs_error *err)
 {
 	bs_autofd int dev = bs_fusedev_open(err), mnt = -EBADF;
 
 	if (dev < 0)
 		return dev;
-	mnt = bs_fusedev_mount(dev, "bootseer-probe", err);
+	mnt = bs_fusedev_mount(dev, &probe_mount, err);
 	return mnt < 0 ? mnt : 0;
 }
 
@@ -41,7 +43,7 @@ int bs_probe_fuse_resend(struct bs_error *err)
 
 	if (dev < 0)
 		return dev;
-	mnt = bs_fusedev_mount(dev, "bootseer-probe", err);
+	mnt = bs_fusedev_mount(dev, &probe_mount, err);
 	if (mnt < 0)
 		return mnt;
 	r = bs_fusedev_resend(dev);

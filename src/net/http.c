@@ -28,6 +28,7 @@ static const char *const header_names[] = {
 	[BS_HTTP_OCI_CHUNK_MIN_LENGTH] = "oci-chunk-min-length",
 	[BS_HTTP_OCI_SUBJECT] = "oci-subject",
 	[BS_HTTP_RETRY_AFTER] = "retry-after",
+	[BS_HTTP_SET_COOKIE] = "set-cookie",
 	[BS_HTTP_WWW_AUTHENTICATE] = "www-authenticate",
 };
 _Static_assert(BS_ARRAY_LEN(header_names) == BS_HTTP_HEADER_MAX, "a name for each header");
@@ -323,6 +324,10 @@ int bs_http_prepare(struct bs_http *h, void *easy, void *share, const char *user
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
 	if (h->fresh)
 		SET(CURLOPT_FRESH_CONNECT, 1L);
+	if (h->negotiate) {
+		SET(CURLOPT_HTTPAUTH, CURLAUTH_NEGOTIATE);
+		SET(CURLOPT_USERPWD, ":");
+	}
 	if (max_bytes_per_s)
 		SET(CURLOPT_MAX_RECV_SPEED_LARGE, (curl_off_t)max_bytes_per_s);
 	r = prepare_method(h, easy);

@@ -37,6 +37,7 @@ enum bs_http_header {
 	BS_HTTP_OCI_CHUNK_MIN_LENGTH,
 	BS_HTTP_OCI_SUBJECT,
 	BS_HTTP_RETRY_AFTER,
+	BS_HTTP_SET_COOKIE,
 	BS_HTTP_WWW_AUTHENTICATE,
 	BS_HTTP_HEADER_MAX
 };
@@ -68,6 +69,7 @@ struct bs_http {
 	uint64_t body_off, body_len;
 	bool has_body;
 	bool fresh;		    /* over a new connection */
+	bool negotiate;		    /* SPNEGO, with the Kerberos ticket of the environment */
 	bool led;		    /* url is a server's word: no link-local address is asked */
 	uint64_t expected_bytes;    /* of the answer, for the background rate; 0 unknown */
 	uint64_t *started_ns;	    /* atomic: set when its turn has come; NULL: nobody asks */

@@ -42,11 +42,14 @@ const struct bs_span_name bs_timeline_names[BS_SPAN_MAX] = {
 	[BS_SPAN_HOT_USE] = { "hot-use",
 			      "what was read of the pack, and beside it (bytes: fetched)" },
 	[BS_SPAN_UNPACK] = { "unpack", "the whole image fetched and unpacked (bytes: of content)" },
+	[BS_SPAN_CKPT] = { "ckpt-mount", "a checkpoint mounted (text: where, or what failed)" },
+	[BS_SPAN_CKPT_LOAD] = { "ckpt-load", "reads of a checkpoint, first to last (bytes: read)" },
 	[BS_SPAN_RUNTIME] = { "runtime", "the wrapped runtime (runc) made the container" },
 	[BS_SPAN_DELETE] = { "delete", "bootseer's part of delete" },
 	[BS_MARK_RECORDING] = { "recording",
 				"what the start reads begins to be recorded, for a pack" },
 	[BS_MARK_FIRST_READ] = { "first-read", "the kernel asked for the first block" },
+	[BS_MARK_CKPT_READ] = { "ckpt-read", "the first read of a checkpoint" },
 	[BS_MARK_FIRST_FRAME] = { "first-frame", "the first frame came from a source" },
 	[BS_MARK_LAST_FRAME] = { "last-frame", "the image is complete on this node" },
 	[BS_MARK_FALLBACK] = { "fallback", "the start is not lazy (text: why)" },
@@ -165,8 +168,8 @@ void bs_timeline_prune(int run_dirfd)
 	(void)closedir(d);
 }
 
-void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t bytes,
-		      const char *text)
+void bs_timeline_past(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t end_ns,
+		      uint64_t bytes, const char *text)
 {
 	struct bs_jsonw *w = start_line(t, "span");
 
@@ -174,10 +177,16 @@ void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_n
 		return;
 	bs_jsonw_kstr(w, "name", bs_timeline_names[name].name);
 	bs_jsonw_ku64(w, "start_ns", start_ns);
-	bs_jsonw_ku64(w, "end_ns", bs_clock_ns());
+	bs_jsonw_ku64(w, "end_ns", end_ns);
 	if (bytes)
 		bs_jsonw_ku64(w, "bytes", bytes);
 	end_line(t, w, text);
+}
+
+void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t bytes,
+		      const char *text)
+{
+	bs_timeline_past(t, name, start_ns, bs_clock_ns(), bytes, text);
 }
 
 void bs_timeline_mark(struct bs_timeline *t, enum bs_span name, uint64_t at_ns, const char *text)

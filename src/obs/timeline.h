@@ -29,16 +29,19 @@ enum bs_span {
 	BS_SPAN_MANIFEST,
 	BS_SPAN_TREE, /* bytes: compressed */
 	BS_SPAN_TABLE,
-	BS_SPAN_METADATA, /* EROFS metadata image written; bytes: its size */
-	BS_SPAN_MOUNT,	  /* erofs mount */
-	BS_SPAN_SWAP,	  /* overlay put in place of the engine's */
-	BS_SPAN_HOT,	  /* hot pack streamed; bytes: that came */
-	BS_SPAN_HOT_USE,  /* what a start did with its pack; bytes: fetched else */
-	BS_SPAN_UNPACK,	  /* whole image unpacked, the fallback */
-	BS_SPAN_RUNTIME,  /* runc create, where we wait for it */
+	BS_SPAN_METADATA,  /* EROFS metadata image written; bytes: its size */
+	BS_SPAN_MOUNT,	   /* erofs mount */
+	BS_SPAN_SWAP,	   /* overlay put in place of the engine's */
+	BS_SPAN_HOT,	   /* hot pack streamed; bytes: that came */
+	BS_SPAN_HOT_USE,   /* what a start did with its pack; bytes: fetched else */
+	BS_SPAN_UNPACK,	   /* whole image unpacked, the fallback */
+	BS_SPAN_CKPT,	   /* a mount of a checkpoint asked for and attached; text: its target */
+	BS_SPAN_CKPT_LOAD, /* a checkpoint read, from the first read to the last */
+	BS_SPAN_RUNTIME,   /* runc create, where we wait for it */
 	BS_SPAN_DELETE,
 	BS_MARK_RECORDING,  /* what the start reads is recorded; text: the workload, and how long */
 	BS_MARK_FIRST_READ, /* the first block that the kernel asked for */
+	BS_MARK_CKPT_READ,  /* the first read of a checkpoint */
 	BS_MARK_FIRST_FRAME, /* the first frame that came from a source */
 	BS_MARK_LAST_FRAME,  /* the image is complete on this node */
 	BS_MARK_FALLBACK,    /* text: why the start is not lazy */
@@ -74,6 +77,9 @@ void bs_timeline_prune(int run_dirfd);
 /* A span from start_ns (bs_clock_ns) until now; bytes 0 and text NULL are left out. */
 void bs_timeline_span(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t bytes,
 		      const char *text);
+/* The same of one that is over. */
+void bs_timeline_past(struct bs_timeline *t, enum bs_span name, uint64_t start_ns, uint64_t end_ns,
+		      uint64_t bytes, const char *text);
 void bs_timeline_mark(struct bs_timeline *t, enum bs_span name, uint64_t at_ns, const char *text);
 
 #endif

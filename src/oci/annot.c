@@ -11,13 +11,14 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "oci/ckptask.h"
 #include "oci/ref.h"
 #include "oci/workload.h"
 
-enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, BACKGROUND, OUTPUT, TYPE_MAX };
+enum type { REFERENCE, FALLBACK, WORKLOAD, YES_NO, BACKGROUND, MOUNT, OUTPUT, TYPE_MAX };
 
-static const char *const type_names[] = { "reference", "fallback",   "workload",
-					  "yes-no",    "background", "output" };
+static const char *const type_names[] = { "reference",	"fallback", "workload", "yes-no",
+					  "background", "mount",    "output" };
 _Static_assert(BS_ARRAY_LEN(type_names) == TYPE_MAX, "a name each");
 
 static const struct {
@@ -37,6 +38,8 @@ static const struct {
 	  "whether a start without a hot pack is recorded" },
 	{ BS_ANNOT_PREFIX "background", BACKGROUND, offsetof(struct bs_annot, background), "",
 	  "whether the rest of its image is fetched" },
+	/* and each key that has this and ".NAME": oci/ckptask.h */
+	{ BS_CKPTASK_KEY, MOUNT, 0, "", "a directory of HDFS to mount" },
 	{ BS_ANNOT_SERVED, OUTPUT, 0, "", "set by bootseer: the digest of the image served" },
 	/* podman gives a container the annotations of its image's manifest */
 	{ BS_ANNOT_PREFIX "artifact.digest", OUTPUT, 0, "", "of a stub: the converted image" },
@@ -69,6 +72,7 @@ static const char *wrong(enum type type, const char *text)
 			       ? NULL
 			       : "complete or hot-only";
 	case WORKLOAD: /* bs_workload_check tells more */
+	case MOUNT:
 	case OUTPUT:
 	case TYPE_MAX:
 	default:
@@ -106,7 +110,8 @@ int bs_annot_read(const struct bs_json *annotations, struct bs_annot *ret,
 		size_t row = 0;
 		int r;
 
-		if (!bs_str_after(annotations->keys[i], BS_ANNOT_PREFIX))
+		if (!bs_str_after(annotations->keys[i], BS_ANNOT_PREFIX) ||
+		    bs_ckptask_is_key(annotations->keys[i]))
 			continue;
 		while (row < BS_ARRAY_LEN(table) && !bs_streq(table[row].key, annotations->keys[i]))
 			row++;

@@ -4,11 +4,19 @@
 #ifndef BS_OCI_EDIT_H
 #define BS_OCI_EDIT_H
 
+#include <stdbool.h>
+
 struct bs_config;
 struct bs_error;
 
 /* Sets an annotation. */
 int bs_edit_annotation(struct bs_config *c, const char *key, const char *value,
 		       struct bs_error *err);
+
+/* Adds a bind mount behind all others. */
+int bs_edit_bind(struct bs_config *c, const char *source, const char *target, bool writable,
+		 struct bs_error *err);
+/* Takes out the mounts whose source is dir or below it. */
+void bs_edit_unbind(struct bs_config *c, const char *dir);
 
 #endif

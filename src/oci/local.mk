@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/oci/liboci.a
 src_oci_liboci_a_SOURCES = \
 	%D%/annot.c %D%/annot.h \
 	%D%/bundle.c %D%/bundle.h \
+	%D%/ckptask.c %D%/ckptask.h \
 	%D%/config.c %D%/config.h \
 	%D%/edit.c %D%/edit.h \
 	%D%/look.c %D%/look.h \

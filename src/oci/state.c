@@ -21,7 +21,7 @@
 #include "base/jsonw.h"
 #include "base/mem.h"
 
-static const char *const kind_names[] = { "overlay", "over", "kept" };
+static const char *const kind_names[] = { "overlay", "over", "kept", "none" };
 _Static_assert(BS_ARRAY_LEN(kind_names) == BS_STATE_KIND_MAX, "a name each");
 
 static const struct {

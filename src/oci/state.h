@@ -20,6 +20,7 @@ enum bs_state_kind {
 			   */
 	BS_STATE_OVER,	  /* an overlay of ours over what was at the rootfs: ours to unmount */
 	BS_STATE_KEPT,	  /* an overlay of ours found in place: nothing to do */
+	BS_STATE_NONE,	  /* its rootfs is as it was, and digest "" */
 	BS_STATE_KIND_MAX
 };
 

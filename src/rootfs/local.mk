@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/rootfs/librootfs.a
 src_rootfs_librootfs_a_SOURCES = \
 	%D%/assemble.c %D%/assemble.h \
 	%D%/blockfs.c %D%/blockfs.h \
+	%D%/ckptdir.c %D%/ckptdir.h \
 	%D%/hotagain.c %D%/hotagain.h \
 	%D%/hotbuild.c %D%/hotbuild.h \
 	%D%/hotdonor.c %D%/hotdonor.h \

@@ -321,8 +321,7 @@ static int not_running(const struct bs_conf *conf, struct bs_error *err)
 		       why ? why : "bootseerd is not running", conf->file);
 }
 
-/* Connects, starting bootseerd when it does not run; that is a span of its own. */
-static int connect_or_start(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err)
+int bs_connect(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err)
 {
 	bs_autofree char *daemon = NULL;
 	struct bs_client_options o = { .run_dir = conf->run_dir,
@@ -353,7 +352,7 @@ static int acquire(const struct bs_conf *conf, const struct bs_want *w, struct b
 		   int *ret_sock, struct bs_error *err)
 {
 	for (int tries = 0;; tries++) {
-		bs_autofd int sock = connect_or_start(conf, t, err);
+		bs_autofd int sock = bs_connect(conf, t, err);
 		int r = sock < 0 ? sock : acquire_mount(sock, conf, w, t, err);
 
 		if (r == -ECONNRESET && tries < RECONNECTS_MAX)
@@ -389,7 +388,7 @@ static int ask_digest(int sock, const struct bs_conf *conf, struct bs_want *w, s
 int bs_want_find(const struct bs_conf *conf, struct bs_want *w, const char *name,
 		 struct bs_timeline *t, struct bs_error *err)
 {
-	bs_autofd int sock = connect_or_start(conf, t, err);
+	bs_autofd int sock = bs_connect(conf, t, err);
 	const uint64_t start = bs_clock_ns();
 	struct bs_error why;
 	int r = sock < 0 ? sock : ask_digest(sock, conf, w, err);

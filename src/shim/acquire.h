@@ -46,6 +46,9 @@ void bs_want_done(struct bs_want *w);
 int bs_want_find(const struct bs_conf *conf, struct bs_want *w, const char *name,
 		 struct bs_timeline *t, struct bs_error *err);
 
+/* Connects to bootseerd, starting it when it does not run; that is a span of its own. */
+int bs_connect(const struct bs_conf *conf, struct bs_timeline *t, struct bs_error *err);
+
 /*
  * Gets the image's mount (or, by policy, the directory it was unpacked to, said once
  * as a warning): a descriptor.

@@ -25,6 +25,7 @@
 #include "obs/timeline.h"
 #include "oci/annot.h"
 #include "oci/bundle.h"
+#include "oci/ckptask.h"
 #include "oci/config.h"
 #include "oci/edit.h"
 #include "oci/look.h"
@@ -35,6 +36,7 @@
 #include "rootfs/teardown.h"
 #include "shim/acquire.h"
 #include "shim/args.h"
+#include "shim/ckpts.h"
 #include "shim/job.h"
 #include "shim/passthrough.h"
 #include "shim/report.h"
@@ -52,6 +54,7 @@ struct create {
 	size_t len;
 	struct bs_config config;
 	struct bs_annot annot;
+	struct bs_ckptasks ckpts;
 	char *rootfs; /* resolved */
 	char *marker; /* NULL: none */
 	size_t marker_len;
@@ -67,6 +70,7 @@ static void done(struct create *c)
 	bs_bundle_done(&c->bundle);
 	free(c->text);
 	bs_config_done(&c->config);
+	bs_ckptasks_done(&c->ckpts);
 	free(c->rootfs);
 	free(c->marker);
 	bs_job_done(&c->job);
@@ -142,6 +146,8 @@ static int read_annotations(struct create *c, struct bs_error *err)
 		bs_log_warning("annotation '%s' is unknown, ignoring it; see "
 			       "bootseer-annotations(7)",
 			       unknown.v[i]);
+	if (r == 0)
+		r = bs_ckptasks_read(c->config.annotations, &c->ckpts, err);
 	if (r == 0 && c->annot.fallback)
 		(void)bs_fallback_parse(c->annot.fallback, &c->want.fallback);
 	/* a pod may be stricter than its host, not laxer */
@@ -178,6 +184,11 @@ static void read_background(struct create *c)
 				 : bs_conf_is_hot_only(c->conf, &c->want.sources);
 }
 
+static bool has_image(const struct create *c)
+{
+	return c->marker || c->annot.image;
+}
+
 /* 1: we act, 0: not after all, or an error. */
 static int read_all(struct create *c, struct bs_error *err)
 {
@@ -193,7 +204,7 @@ static int read_all(struct create *c, struct bs_error *err)
 		r = read_annotations(c, err);
 	if (r < 0)
 		return r;
-	return c->marker || c->annot.image ? 1 : 0;
+	return has_image(c) || c->ckpts.n > 0 ? 1 : 0;
 }
 
 /* --- acting ---------------------------------------------------------------------------------- */
@@ -206,16 +217,18 @@ static int set(char **at, const char *text)
 
 static int write_state(struct create *c, struct bs_error *err)
 {
-	bs_autofree char *layer = bs_strf("bootseer:%s", c->want.digest);
+	bs_autofree char *layer = bs_strf("bootseer:%s", c->plan ? c->want.digest : "");
 	struct bs_state *s = &c->state;
 	int r;
 
+	bs_state_done(s);
 	if (!layer || set(&s->id, c->args->id) < 0 ||
 	    set(&s->root, bs_runc_root(c->runc, c->args)) < 0 ||
 	    set(&s->bundle, c->bundle.path) < 0 || set(&s->rootfs, c->rootfs) < 0 ||
-	    set(&s->digest, c->want.digest) < 0 || set(&s->lease, c->job.key) < 0)
+	    set(&s->digest, c->plan ? c->want.digest : "") < 0 || set(&s->lease, c->job.key) < 0)
 		return bs_fail(err, -ENOMEM, "container '%s': out of memory", c->args->id);
-	r = bs_rootfs_describe(c->plan, layer, NULL, s, err);
+	s->kind = BS_STATE_NONE;
+	r = c->plan ? bs_rootfs_describe(c->plan, layer, NULL, s, err) : 0;
 	return r < 0 ? r : bs_state_write(c->job.state_fd, c->job.key, s, err);
 }
 
@@ -230,6 +243,13 @@ static void clear_stale(struct create *c)
 	}
 }
 
+static void begin(struct create *c)
+{
+	clear_stale(c);
+	bs_timeline_begin(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
+	bs_timeline_span(&c->timeline, BS_SPAN_CONFIG, c->start_ns, c->len, NULL);
+}
+
 static int prepare(struct create *c, struct bs_error *err)
 {
 	const struct bs_rootfs_request q = { .path = c->rootfs,
@@ -239,9 +259,6 @@ static int prepare(struct create *c, struct bs_error *err)
 					     .run_dir = c->conf->run_dir };
 	int r;
 
-	clear_stale(c);
-	bs_timeline_begin(&c->timeline, c->job.run_fd, c->args->id, "bootseer");
-	bs_timeline_span(&c->timeline, BS_SPAN_CONFIG, c->start_ns, c->len, NULL);
 	r = bs_want_resolve(c->conf, c->marker, c->marker_len, c->annot.image,
 			    c->config.annotations, &c->want, err);
 	if (r == 0)
@@ -290,7 +307,7 @@ static int swap(struct create *c, int image, struct bs_error *err)
 static int rewrite_config(struct create *c, struct bs_error *err)
 {
 	bs_autobuf out = BS_BUF_INIT(2 * BS_CONFIG_BYTES_MAX);
-	int r = bs_edit_annotation(&c->config, BS_ANNOT_SERVED, c->want.digest, err);
+	int r = c->plan ? bs_edit_annotation(&c->config, BS_ANNOT_SERVED, c->want.digest, err) : 0;
 
 	if (r == 0)
 		r = bs_config_write(&c->config, &out, err);
@@ -303,7 +320,7 @@ static void take_back(struct create *c)
 {
 	struct bs_error err = BS_ERROR_INIT;
 
-	if (bs_rootfs_undo(c->plan, &err) < 0)
+	if (c->plan && bs_rootfs_undo(c->plan, &err) < 0)
 		bs_log_warning("container '%s': %s", c->args->id, bs_error_text(&err));
 	bs_job_clean(&c->job, c->conf, &c->state);
 }
@@ -338,6 +355,7 @@ static int plain_start(struct create *c, int r, struct bs_error *err)
 	bs_timeline_mark(&c->timeline, BS_MARK_FALLBACK, bs_clock_ns(), bs_error_text(err));
 	bs_log_warning("image %s is not served (%s): starting from the rootfs as it is",
 		       c->want.digest ? c->want.digest : c->annot.image, bs_error_text(err));
+	c->plan = bs_rootfs_free(c->plan);
 	return 0;
 }
 
@@ -362,6 +380,26 @@ static int put_image(struct create *c, struct bs_error *err)
 	return plain_start(c, r, err);
 }
 
+/* 1: the container has mounts of checkpoints, 0: not, or an error. */
+static int put_checkpoints(struct create *c, struct bs_error *err)
+{
+	const struct bs_ckpts_request q = { .conf = c->conf,
+					    .asks = &c->ckpts,
+					    .job = &c->job,
+					    .id = c->args->id,
+					    .timeline = &c->timeline };
+	int r = c->plan ? 0 : write_state(c, err), n = 0;
+
+	if (r == 0)
+		r = n = bs_ckpts_attach(&q, &c->config, err);
+	if (r >= 0)
+		r = rewrite_config(c, err);
+	if (r == 0 && (n > 0 || c->plan))
+		return n > 0;
+	take_back(c);
+	return r;
+}
+
 /* Whether the container outlives the runtime's command. */
 static bool stays(const struct create *c)
 {
@@ -382,6 +420,8 @@ static int run_runtime(struct create *c, int *ret_status, struct bs_error *err)
 		return r;
 	}
 	bs_timeline_span(&c->timeline, BS_SPAN_RUNTIME, start, 0, NULL);
+	if (stays(c) && c->ckpts.n > 0) /* the container has its own now */
+		bs_ckpts_detach(&c->job);
 	if (WIFEXITED(*ret_status) && WEXITSTATUS(*ret_status) == 0 && stays(c))
 		return 0;
 	if (bs_runc_knows(c->runc, c->args, c->args->id) ||
@@ -419,9 +459,17 @@ static int act(struct create *c)
 	/* the runtime refuses the name, and the one that has it must come to no harm */
 	if (bs_runc_knows(c->runc, c->args, c->args->id))
 		return bs_passthrough(c->runc, c->args);
-	r = prepare(c, &err);
-	if (r == 0)
-		r = put_image(c, &err);
+	begin(c);
+	if (has_image(c)) {
+		r = prepare(c, &err);
+		if (r == 0)
+			r = put_image(c, &err);
+	}
+	if (r >= 0 && c->ckpts.n > 0) {
+		const int n = put_checkpoints(c, &err);
+
+		r = n < 0 || n > 0 ? n : r;
+	}
 	if (r < 0)
 		return bs_report_failure(&err);
 	if (r == 0)
@@ -450,7 +498,8 @@ int bs_create(const struct bs_conf *conf, const struct bs_runc *runc, const stru
 	/* from the stub alone it would start without its files */
 	if (r > 0 && !bs_args_id_ok(a->id))
 		r = bs_fail(&err, -EINVAL,
-			    "container ID '%.64s': with a converted image it may have at most %d "
+			    "container ID '%.64s': with a converted image or a checkpoint mount it "
+			    "may have at most %d "
 			    "of A-Z a-z 0-9 _ + , - .",
 			    a->id, BS_ARGS_ID_MAX);
 	if (r < 0)

@@ -7,6 +7,7 @@
  *	  │ a marker or an annotation
  *	read config.json strictly, plan the rootfs          (no change yet; errors end here)
  *	write the state file ─▶ acquire the image ─▶ swap ─▶ write config.json
+ *	acquire and attach the mounts of checkpoints ─▶ write config.json
  *	run the runtime as a child ─▶ its result is ours; if there is no container after
  *	it, everything is taken back
  */

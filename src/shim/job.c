@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "ctl/conf.h"
 #include "oci/state.h"
+#include "rootfs/ckptdir.h"
 #include "rootfs/teardown.h"
 #include "shim/acquire.h"
 #include "shim/args.h"
@@ -90,11 +91,17 @@ void bs_job_clean(const struct bs_job *j, const struct bs_conf *conf, const stru
 			       bs_error_text(&err));
 		return;
 	}
+	r = bs_ckptdir_detach(j->run_fd, j->key, &err);
+	if (r < 0) {
+		bs_log_warning("container '%s': %s; delete it again to retry", s->id,
+			       bs_error_text(&err));
+		return;
+	}
 	if (s->lease && s->lease[0]) {
 		r = bs_release(conf, s->lease, &err);
 		/* a bootseerd that is not there holds nothing for us */
 		if (r < 0 && r != -ENOTCONN)
-			bs_log_warning("container '%s': release its image: %s, continuing", s->id,
+			bs_log_warning("container '%s': release what it had: %s, continuing", s->id,
 				       bs_error_text(&err));
 	}
 	r = bs_state_remove(j->state_fd, j->key);

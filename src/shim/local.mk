@@ -2,6 +2,7 @@ noinst_LIBRARIES += src/shim/libshim.a
 src_shim_libshim_a_SOURCES = \
 	%D%/acquire.c %D%/acquire.h \
 	%D%/args.c %D%/args.h \
+	%D%/ckpts.c %D%/ckpts.h \
 	%D%/create.c %D%/create.h \
 	%D%/delete.c %D%/delete.h \
 	%D%/dispatch.c %D%/dispatch.h \

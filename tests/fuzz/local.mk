@@ -19,6 +19,11 @@ tests_fuzz_fuzz_auth_SOURCES = %D%/fuzz-auth.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_auth_LDADD = $(NET_LIBS)
 tests_fuzz_fuzz_auth_LDFLAGS = $(FUZZ_LINK)
 
+ALL_FUZZERS += %D%/fuzz-ckptask
+tests_fuzz_fuzz_ckptask_SOURCES = %D%/fuzz-ckptask.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_ckptask_LDADD = $(OCI_LIBS)
+tests_fuzz_fuzz_ckptask_LDFLAGS = $(FUZZ_LINK)
+
 ALL_FUZZERS += %D%/fuzz-conf
 tests_fuzz_fuzz_conf_SOURCES = %D%/fuzz-conf.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_conf_LDADD = $(CTL_LIBS)
@@ -38,6 +43,31 @@ ALL_FUZZERS += %D%/fuzz-header
 tests_fuzz_fuzz_header_SOURCES = %D%/fuzz-header.c $(FUZZ_DRIVER)
 tests_fuzz_fuzz_header_LDADD = $(NET_LIBS)
 tests_fuzz_fuzz_header_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfsreply
+tests_fuzz_fuzz_hdfsreply_SOURCES = %D%/fuzz-hdfsreply.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfsreply_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfsreply_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfssite
+tests_fuzz_fuzz_hdfssite_SOURCES = %D%/fuzz-hdfssite.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfssite_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfssite_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfsstripe
+tests_fuzz_fuzz_hdfsstripe_SOURCES = %D%/fuzz-hdfsstripe.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfsstripe_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfsstripe_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfstoken
+tests_fuzz_fuzz_hdfstoken_SOURCES = %D%/fuzz-hdfstoken.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfstoken_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfstoken_LDFLAGS = $(FUZZ_LINK)
+
+ALL_FUZZERS += %D%/fuzz-hdfswire
+tests_fuzz_fuzz_hdfswire_SOURCES = %D%/fuzz-hdfswire.c $(FUZZ_DRIVER)
+tests_fuzz_fuzz_hdfswire_LDADD = $(HDFS_LIBS)
+tests_fuzz_fuzz_hdfswire_LDFLAGS = $(FUZZ_LINK)
 
 ALL_FUZZERS += %D%/fuzz-hotpack
 tests_fuzz_fuzz_hotpack_SOURCES = %D%/fuzz-hotpack.c $(FUZZ_DRIVER)

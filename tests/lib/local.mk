@@ -16,3 +16,6 @@ tests_lib_tree2erofs_LDADD = $(IMAGE_LIBS)
 check_PROGRAMS += %D%/bst-warm
 tests_lib_bst_warm_SOURCES = %D%/bst-warm.c
 tests_lib_bst_warm_LDADD = $(DAEMON_LIBS)
+check_PROGRAMS += %D%/hdfstool
+tests_lib_hdfstool_SOURCES = %D%/hdfstool.c
+tests_lib_hdfstool_LDADD = $(HDFS_LIBS)

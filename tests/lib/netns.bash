@@ -15,33 +15,83 @@ netns_link() {
 	printf 'b%s%s\n' "$BST_ID" "$1" | cut -c1-15
 }
 
-# netns_create NAME [N]: make it and the link. Sets NETNS_IP, its address, and
-# NETNS_HOST_IP, the address of this side: of the subnet 10.231.N.0, or of a free one.
-netns_create() {
-	local name=$1 ns link n lock
-	ns=$(netns_name "$name") link=$(netns_link "$name")
-	bst_require ip tc ethtool || return 1
-	ip netns add "$ns" || return 1
-	bst_defer netns_delete "$name"
-	ip link add "$link" type veth peer name eth0 netns "$ns" || return 1
-	# the subnet: the first one free, chosen by one test at a time
+# netns_subnet N: set n to the first N or above whose subnet 10.231.n.0/24 is free. The
+# descriptor "lock", which the caller closes when it is taken, keeps other tests from it.
+netns_subnet() {
 	exec {lock}>/run/lock/bst-netns.lock
 	flock "$lock"
-	for ((n = ${2:-1}; n < 254; n++)); do
+	for ((n = $1; n < 254; n++)); do
 		ip -4 -o addr show to "10.231.$n.0/24" | grep -q . || break
 	done
-	NETNS_HOST_IP=10.231.$n.1 NETNS_IP=10.231.$n.2
-	export NETNS_HOST_IP NETNS_IP
-	ip addr add "$NETNS_HOST_IP/30" dev "$link"
-	exec {lock}>&-
-	ip link set "$link" up
-	ip -n "$ns" addr add "$NETNS_IP/30" dev eth0
-	ip -n "$ns" link set eth0 up
-	ip -n "$ns" link set lo up
+}
+
+# netns_veth NAME: make the namespace and its link, both ends down.
+netns_veth() {
+	local ns link
+	ns=$(netns_name "$1") link=$(netns_link "$1")
+	bst_require ip tc ethtool || return 1
+	ip netns add "$ns" || return 1
+	bst_defer netns_delete "$1"
+	ip link add "$link" type veth peer name eth0 netns "$ns" || return 1
 	# offloads would hand 64 KiB packets to the filter
 	ethtool -K "$link" tso off gso off gro off >/dev/null 2>&1 || :
 	ip netns exec "$ns" ethtool -K eth0 tso off gso off gro off >/dev/null 2>&1 || :
-	return 0
+}
+
+# netns_up_at NAME ADDRESS/PREFIX: the inside gets its address, and both ends come up.
+netns_up_at() {
+	local ns
+	ns=$(netns_name "$1")
+	ip link set "$(netns_link "$1")" up
+	ip -n "$ns" addr add "$2" dev eth0
+	ip -n "$ns" link set eth0 up
+	ip -n "$ns" link set lo up
+}
+
+# netns_create NAME [N]: make it and the link. Sets NETNS_IP, its address, and
+# NETNS_HOST_IP, the address of this side: of the subnet 10.231.N.0, or of a free one.
+netns_create() {
+	local n lock
+	netns_veth "$1" || return 1
+	netns_subnet "${2:-1}"
+	NETNS_HOST_IP=10.231.$n.1 NETNS_IP=10.231.$n.2
+	export NETNS_HOST_IP NETNS_IP
+	ip addr add "$NETNS_HOST_IP/30" dev "$(netns_link "$1")"
+	exec {lock}>&-
+	netns_up_at "$1" "$NETNS_IP/30"
+}
+
+# netns_bridge NAME [N]: a bridge that namespaces of netns_join are on, where all reach
+# each other. Sets NETNS_HOST_IP, the address of this side on it.
+netns_bridge() {
+	local n lock bridge
+	bridge=$(netns_link "$1")
+	bst_require ip || return 1
+	# an address of its own: one taken from the ports changes when a port comes
+	ip link add "$bridge" address 02:00:00:00:00:01 type bridge || return 1
+	bst_defer netns_bridge_delete "$1"
+	netns_subnet "${2:-1}"
+	NETNS_HOST_IP=10.231.$n.1
+	export NETNS_HOST_IP
+	ip addr add "$NETNS_HOST_IP/24" dev "$bridge"
+	exec {lock}>&-
+	ip link set "$bridge" up
+}
+
+# netns_join BRIDGE NAME K: make namespace NAME, at the end of a link of its own to the
+# bridge. Sets NETNS_IP, its address there, which ends in K.
+netns_join() {
+	local host
+	host=$(ip -4 -o addr show dev "$(netns_link "$1")" | sed -n 's,.* inet \([0-9.]*\)/.*,\1,p')
+	netns_veth "$2" || return 1
+	NETNS_IP=${host%.*}.$3
+	export NETNS_IP
+	ip link set "$(netns_link "$2")" master "$(netns_link "$1")" || return 1
+	netns_up_at "$2" "$NETNS_IP/24"
+}
+
+netns_bridge_delete() {
+	ip link del "$(netns_link "$1")" 2>/dev/null || :
 }
 
 # netns_rate NAME RATE: shape both directions: 200mbit, 1gbit, or none.

@@ -67,6 +67,34 @@ UNIT_TESTS += %D%/test-daemon-warm
 tests_unit_test_daemon_warm_SOURCES = %D%/test-daemon-warm.c %D%/unit.h
 tests_unit_test_daemon_warm_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-conf
+tests_unit_test_hdfs_conf_SOURCES = %D%/test-hdfs-conf.c %D%/unit.h
+tests_unit_test_hdfs_conf_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-fskeep
+tests_unit_test_hdfs_fskeep_SOURCES = %D%/test-hdfs-fskeep.c %D%/unit.h
+tests_unit_test_hdfs_fskeep_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-proto
+tests_unit_test_hdfs_proto_SOURCES = %D%/test-hdfs-proto.c %D%/unit.h
+tests_unit_test_hdfs_proto_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-readahead
+tests_unit_test_hdfs_readahead_SOURCES = %D%/test-hdfs-readahead.c %D%/unit.h
+tests_unit_test_hdfs_readahead_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-reply
+tests_unit_test_hdfs_reply_SOURCES = %D%/test-hdfs-reply.c %D%/unit.h
+tests_unit_test_hdfs_reply_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-stripe
+tests_unit_test_hdfs_stripe_SOURCES = %D%/test-hdfs-stripe.c %D%/unit.h
+tests_unit_test_hdfs_stripe_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-hdfs-units
+tests_unit_test_hdfs_units_SOURCES = %D%/test-hdfs-units.c %D%/unit.h
+tests_unit_test_hdfs_units_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hot-heat
 tests_unit_test_hot_heat_SOURCES = %D%/test-hot-heat.c %D%/unit.h
 tests_unit_test_hot_heat_LDADD = $(HOT_LIBS) $(CMOCKA_LIBS)
@@ -198,6 +226,10 @@ tests_unit_test_net_pace_LDADD = $(NET_LIBS) $(CMOCKA_LIBS)
 UNIT_TESTS += %D%/test-obs-timeline
 tests_unit_test_obs_timeline_SOURCES = %D%/test-obs-timeline.c %D%/unit.h
 tests_unit_test_obs_timeline_LDADD = $(OBS_LIBS) $(CMOCKA_LIBS)
+
+UNIT_TESTS += %D%/test-oci-ckptask
+tests_unit_test_oci_ckptask_SOURCES = %D%/test-oci-ckptask.c %D%/unit.h
+tests_unit_test_oci_ckptask_LDADD = $(OCI_LIBS) $(CMOCKA_LIBS)
 
 UNIT_TESTS += %D%/test-oci-config
 tests_unit_test_oci_config_SOURCES = %D%/test-oci-config.c %D%/unit.h

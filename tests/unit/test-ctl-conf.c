@@ -323,6 +323,69 @@ static void test_percent(void **state)
 	}
 }
 
+static bool lets(const struct bs_conf *c, const char *source, const char *target, const char *user,
+		 bool writable)
+{
+	const struct bs_conf_ckpt q = { source, target, user, writable };
+	struct bs_error err = BS_ERROR_INIT;
+	int r = bs_conf_allows_ckpt(c, &q, &err);
+
+	assert_true(r == 0 || (r == -EPERM && strstr(err.msg, "[checkpoint]")));
+	return r == 0;
+}
+
+static void test_checkpoints(void **state)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("", &c, &err), 0);
+	assert_true(c.ckpt_required);
+	assert_int_equal(c.ckpt_mount_wait_ns, 60 * BS_NS_PER_S);
+	assert_false(lets(&c, "hdfs://a/x", "/ckpt", NULL, false));
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[checkpoint]\n"
+				   "allow_sources = hdfs://a/x, webhdfs://b:9870/ hdfs:///d\n"
+				   "allow_users = train\nuser = def\nallow_targets = /c /d\n"
+				   "required = no\nmount_wait = 5s\noptions = conf=/x, memory=1G\n",
+				   &c, &err),
+			 0);
+	assert_false(c.ckpt_required);
+	assert_int_equal(c.ckpt_options.n, 2);
+	assert_true(lets(&c, "hdfs://a/x", "/c", NULL, true));
+	assert_true(lets(&c, "hdfs://A/x/y", "/c/d", "train", true));
+	assert_true(lets(&c, "hdfs://a/x", "/d", "def", true));
+	assert_true(lets(&c, "webhdfs://b:9870/any", "/c", NULL, true));
+	assert_true(lets(&c, "hdfs:///d/e", "/c", NULL, true));
+	/* a name is not a prefix of another, and no way leads out */
+	assert_false(lets(&c, "hdfs://a/xy", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a/x/../y", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a/X", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a.evil/x", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a:8020/x", "/c", NULL, true));
+	assert_false(lets(&c, "webhdfs://a/x", "/c", NULL, true));
+	assert_false(lets(&c, "webhdfs://b/x", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://b:9870/x", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a/d", "/c", NULL, true));
+	assert_false(lets(&c, "hdfs://a/x", "/cc", NULL, true));
+	assert_false(lets(&c, "hdfs://a/x", "/", NULL, true));
+	assert_false(lets(&c, "hdfs://a/x", "/c", "hdfs", true));
+	bs_conf_done(&c);
+	assert_int_equal(read_text("[checkpoint]\nallow_sources = hdfs://a/\nallow_users = *\n"
+				   "allow_writes = no\n",
+				   &c, &err),
+			 0);
+	assert_true(lets(&c, "hdfs://a/x", "/any/where", "anybody", false));
+	assert_false(lets(&c, "hdfs://a/x", "/any/where", "anybody", true));
+	bs_conf_done(&c);
+	refused("[checkpoint]\nallow_sources = a/x\n", "line 2", "hdfs://NAMESERVICE/PATH");
+	refused("[checkpoint]\nallow_sources = hdfs://a/x/\n", "line 2", "hdfs://NAMESERVICE");
+	refused("[checkpoint]\nallow_sources = hdfs://a\n", "line 2", "hdfs://NAMESERVICE");
+	refused("[checkpoint]\nallow_targets = ckpt\n", "line 2", "absolute");
+	refused("[checkpoint]\nrequired = perhaps\n", "line 2", "yes or no");
+}
+
 /* Each key with its default stands in the man page, as ".It Cm NAME No = Ar TYPE". */
 static void test_man_page(void **state)
 {
@@ -422,6 +485,7 @@ int main(void)
 		UNIT_TEST(test_sources),
 		UNIT_TEST(test_hot_only),
 		UNIT_TEST(test_percent),
+		UNIT_TEST(test_checkpoints),
 		UNIT_TEST(test_man_page),
 		UNIT_TEST(test_example),
 	};

@@ -41,6 +41,7 @@ static void begin(struct super *s)
 	bs_list_init(&s->pending);
 	bs_list_init(&s->recorded);
 	bs_list_init(&s->hots);
+	bs_list_init(&s->ckpts);
 }
 
 static void end(struct super *s)

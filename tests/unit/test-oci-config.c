@@ -170,6 +170,46 @@ static void test_edit_makes_annotations(void **state)
 	}
 }
 
+static void test_edit_binds(void **state)
+{
+	static const char *const texts[] = { "{\"root\":{\"path\":\"r\"},\"mounts\":[{"
+					     "\"destination\":\"/a\",\"source\":\"/run/x2\"}]}",
+					     "{\"root\":{\"path\":\"r\"},\"mounts\":null}",
+					     "{\"root\":{\"path\":\"r\"}}",
+					     "{\"root\":{\"path\":\"r\"},\"mounts\":[7,{\"source\":"
+					     "3},{\"source\":\"/run/x/old/1\"}]}" };
+
+	(void)state;
+	for (size_t i = 0; i < BS_ARRAY_LEN(texts); i++) {
+		bs_autoconfig c = { 0 };
+		const struct bs_json *mounts, *last;
+		size_t n;
+
+		assert_int_equal(bs_config_parse(texts[i], strlen(texts[i]), &c, NULL), 0);
+		n = bs_json_n(bs_json_get(c.doc, "mounts"));
+		for (int again = 0; again < 2; again++) {
+			bs_edit_unbind(&c, "/run/x");
+			assert_int_equal(bs_edit_bind(&c, "/run/x/k/0", "/b", again, NULL), 0);
+		}
+		mounts = bs_json_get(c.doc, "mounts");
+		assert_int_equal(bs_json_n(mounts), i == 3 ? n : n + 1);
+		last = bs_json_at(mounts, bs_json_n(mounts) - 1);
+		assert_string_equal(bs_json_str(bs_json_get(last, "source")), "/run/x/k/0");
+		assert_string_equal(bs_json_str(bs_json_get(last, "destination")), "/b");
+		assert_string_equal(bs_json_str(bs_json_at(bs_json_get(last, "options"), 4)), "rw");
+	}
+}
+
+static void test_edit_binds_nothing(void **state)
+{
+	static const char text[] = "{\"root\":{\"path\":\"r\"},\"mounts\":{}}";
+	bs_autoconfig c = { 0 };
+
+	(void)state;
+	assert_int_equal(bs_config_parse(text, strlen(text), &c, NULL), 0);
+	assert_int_equal(bs_edit_bind(&c, "/s", "/t", true, NULL), -EINVAL);
+}
+
 static void test_bundle_keeps_mode_and_owner(void **state)
 {
 	char dir[] = "/tmp/bootseer-bundle-XXXXXX", path[64];
@@ -340,6 +380,8 @@ int main(void)
 		UNIT_TEST(test_refused_configs),
 		UNIT_TEST(test_edit_keeps_the_rest),
 		UNIT_TEST(test_edit_makes_annotations),
+		UNIT_TEST(test_edit_binds),
+		UNIT_TEST(test_edit_binds_nothing),
 		UNIT_TEST(test_bundle_keeps_mode_and_owner),
 		UNIT_TEST(test_annotations),
 		UNIT_TEST(test_bad_annotations),

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* The policy of section [checkpoint]. */
+#include "config.h"
+
+#include "ctl/conf.h"
+
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/path.h"
+#include "base/str.h"
+
+/* Behind "SCHEME://AUTHORITY", or NULL. */
+static const char *path_of(const char *url)
+{
+	const char *rest = strstr(url, "://");
+
+	return rest ? strchr(rest + 3, '/') : NULL;
+}
+
+/* The same scheme and authority, and a path at or below the other's. */
+static bool is_below(const char *url, const char *dir)
+{
+	const char *path = path_of(url), *top = path_of(dir);
+
+	return path && top && path - url == top - dir &&
+	       strncasecmp(url, dir, (size_t)(path - url)) == 0 && bs_path_is_clean(path) &&
+	       bs_path_is_below(path, top);
+}
+
+static bool has_source(const struct bs_conf *c, const char *source)
+{
+	for (size_t i = 0; i < c->ckpt_allow_sources.n; i++) {
+		if (is_below(source, c->ckpt_allow_sources.v[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool has_target(const struct bs_conf *c, const char *target)
+{
+	for (size_t i = 0; i < c->ckpt_allow_targets.n; i++) {
+		if (bs_path_is_below(target, c->ckpt_allow_targets.v[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool has_user(const struct bs_conf *c, const char *user)
+{
+	return !user || bs_streq(user, c->ckpt_user) || bs_strv_has(&c->ckpt_allow_users, user) ||
+	       bs_strv_has(&c->ckpt_allow_users, "*");
+}
+
+static int refuse(const struct bs_conf *c, const char *what, const char *which, const char *remedy,
+		  struct bs_error *err)
+{
+	return bs_fail(err, -EPERM,
+		       "%s '%.200s' is not allowed here: %s in section [checkpoint] of '%s'", what,
+		       which, remedy, c->file);
+}
+
+int bs_conf_allows_ckpt(const struct bs_conf *c, const struct bs_conf_ckpt *q, struct bs_error *err)
+{
+	if (!has_source(c, q->source))
+		return refuse(c, "source", q->source,
+			      "add a directory that it is below to 'allow_sources'", err);
+	if (!has_target(c, q->target))
+		return refuse(c, "target", q->target,
+			      "add a directory that it is below to 'allow_targets'", err);
+	if (!has_user(c, q->user))
+		return refuse(c, "user", q->user, "add it to 'allow_users'", err);
+	if (q->writable && !c->ckpt_allow_writes)
+		return refuse(c, "writing to", q->source,
+			      "ask for 'ro', or set 'allow_writes = yes'", err);
+	return 0;
+}

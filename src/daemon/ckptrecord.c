@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/* What is known of checkpoint mounts (ckpts.c) when the supervisor dies: files and kept descriptors. */
+#include "config.h"
+
+#include "daemon/ckpts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomicfile.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/str.h"
+
+#define RECORD_MAX (1u << 20)
+#define FDINFO_MAX 4096u
+
+struct ckpt *ckpt_new(struct super *s, const char *id)
+{
+	struct ckpt *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	(void)snprintf(c->id, sizeof(c->id), "%s", id);
+	c->mnt = c->link.fd = c->process.pidfd = c->fuse_fd = c->memory_fd = -EBADF;
+	bs_list_init(&c->asks);
+	bs_list_append(&s->ckpts, &c->all);
+	return c;
+}
+
+struct ckpt *ckpt_find(struct super *s, const char *id)
+{
+	bs_list_for_each(it, &s->ckpts) {
+		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
+
+		if (bs_streq(c->id, id))
+			return c;
+	}
+	return NULL;
+}
+
+void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_LEN])
+{
+	(void)snprintf(name, KEPT_NAME_LEN, CKPTS_KEPT "%s:%s", what, c->id);
+}
+
+void ckpt_keep(struct super *s, const struct ckpt *c,
+	       void (*put)(struct super *s, const char *name, int fd))
+{
+	char name[KEPT_NAME_LEN];
+
+	ckpt_kept_name(c, "link", name);
+	put(s, name, c->link.fd);
+	ckpt_kept_name(c, "pid", name);
+	put(s, name, c->process.pidfd);
+	ckpt_kept_name(c, "fuse", name);
+	put(s, name, c->fuse_fd);
+	ckpt_kept_name(c, "memory", name);
+	put(s, name, c->memory_fd);
+	if (c->mnt < 0)
+		return;
+	ckpt_kept_name(c, "mount", name);
+	put(s, name, c->mnt);
+}
+
+void ckpts_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd))
+{
+	bs_list_for_each(it, &s->ckpts) {
+		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
+
+		if (c->state != STARTING)
+			ckpt_keep(s, c, put);
+	}
+}
+
+/* --- the record ---------------------------------------------------------------------------- */
+
+int ckpt_describe(struct bs_json *v, const struct ckpt *c)
+{
+	struct bs_json *holders = bs_json_make(v, "holders", BS_JSON_ARRAY);
+	int r = holders ? 0 : -ENOMEM;
+
+	if (r == 0)
+		r = bs_json_set(v, "source", bs_json_new_str(c->source));
+	if (r == 0)
+		r = bs_json_set(v, "options", bs_json_new_str(c->options));
+	if (r == 0)
+		r = bs_json_set(v, "read_only", bs_json_new_bool(c->read_only));
+	if (r == 0)
+		r = bs_json_set(v, "for_nobody", bs_json_new_bool(c->for_nobody));
+	if (r == 0)
+		r = bs_json_set(v, "server", bs_json_new_u64(c->generation));
+	for (size_t i = 0; r == 0 && i < c->holders.n; i++)
+		r = bs_json_append(holders, bs_json_new_str(c->holders.v[i]));
+	return r;
+}
+
+static void record_name(const struct ckpt *c, char name[ID_LEN + 8])
+{
+	(void)snprintf(name, ID_LEN + 8, "%s.json", c->id);
+}
+
+int ckpt_write_record(struct super *s, const struct ckpt *c)
+{
+	bs_auto(json) struct bs_json *v = bs_json_new(BS_JSON_OBJECT);
+	bs_autobuf out = BS_BUF_INIT(RECORD_MAX);
+	char name[ID_LEN + 8];
+	int r = v ? ckpt_describe(v, c) : -ENOMEM;
+
+	record_name(c, name);
+	if (r == 0)
+		r = bs_json_write(v, &out);
+	if (r == 0)
+		r = bs_atomicfile_write(s->ckpts_fd, name, bs_buf_str(&out), out.len, 0600, false);
+	return r;
+}
+
+static bool is_true(const struct bs_json *v, const char *key)
+{
+	const struct bs_json *b = bs_json_get(v, key);
+
+	return bs_json_is(b, BS_JSON_BOOL) && b->truth;
+}
+
+static int read_record(struct super *s, struct ckpt *c)
+{
+	bs_auto(json) struct bs_json *v = NULL;
+	bs_autofree char *text = NULL;
+	const struct bs_json *holders;
+	const char *source, *options;
+	uint64_t generation = 0;
+	char name[ID_LEN + 8];
+	size_t len;
+	int r;
+
+	record_name(c, name);
+	r = bs_read_file_at(s->ckpts_fd, name, O_NOFOLLOW, RECORD_MAX, &text, &len);
+	if (r == 0)
+		r = bs_json_parse(name, text, len, RECORD_MAX, &v, NULL);
+	if (r < 0)
+		return r;
+	source = bs_json_str(bs_json_get(v, "source"));
+	options = bs_json_str(bs_json_get(v, "options"));
+	holders = bs_json_get(v, "holders");
+	if (!source || !options)
+		return -EBADMSG;
+	c->source = strdup(source);
+	c->options = strdup(options);
+	c->read_only = is_true(v, "read_only");
+	c->for_nobody = is_true(v, "for_nobody");
+	(void)bs_json_u64(bs_json_get(v, "server"), &generation);
+	c->generation = (uint32_t)generation;
+	r = c->source && c->options ? 0 : -ENOMEM;
+	for (size_t i = 0; r == 0 && i < bs_json_n(holders); i++) {
+		const char *holder = bs_json_str(bs_json_at(holders, i));
+
+		r = holder ? bs_strv_add(&c->holders, holder) : -EBADMSG;
+	}
+	return r;
+}
+
+void ckpt_remove_record(struct super *s, const struct ckpt *c)
+{
+	char name[ID_LEN + 8];
+
+	record_name(c, name);
+	(void)unlinkat(s->ckpts_fd, name, 0);
+}
+
+/* --- taking over from a supervisor that died ----------------------------------------------------- */
+
+/* 0: it has ended. */
+static pid_t pid_of(int pidfd)
+{
+	bs_autofree char *text = NULL;
+	char path[64];
+	const char *at;
+	uint32_t pid;
+	size_t len;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	if (bs_read_file_at(AT_FDCWD, path, 0, FDINFO_MAX, &text, &len) < 0)
+		return 0;
+	at = strstr(text, "\nPid:");
+	if (!at)
+		return 0;
+	at += strlen("\nPid:");
+	at += strspn(at, " \t");
+	text[(size_t)(at - text) + strcspn(at, "\n")] = '\0';
+	return bs_parse_u32(at, &pid) < 0 ? 0 : (pid_t)pid; /* "-1": another's namespace, or gone */
+}
+
+void ckpts_adopt(struct super *s, const char *name, int fd)
+{
+	const char *rest = bs_str_after(name, CKPTS_KEPT), *id = rest ? strchr(rest, ':') : NULL;
+	struct ckpt *c = NULL;
+
+	if (id && strlen(id + 1) == ID_LEN) {
+		c = ckpt_find(s, id + 1);
+		if (!c)
+			c = ckpt_new(s, id + 1);
+	}
+	if (c && c->link.fd < 0 && bs_str_after(rest, "link:")) {
+		c->link = (struct watch){ .fd = fd, .ready = ckpt_link_ready };
+	} else if (c && c->process.pidfd < 0 && bs_str_after(rest, "pid:")) {
+		c->process.pidfd = fd;
+		c->process.pid = pid_of(fd);
+	} else if (c && c->mnt < 0 && bs_str_after(rest, "mount:")) {
+		c->mnt = fd;
+	} else if (c && c->fuse_fd < 0 && bs_str_after(rest, "fuse:")) {
+		c->fuse_fd = fd;
+	} else if (c && c->memory_fd < 0 && bs_str_after(rest, "memory:")) {
+		c->memory_fd = fd;
+	} else {
+		(void)bs_close(fd);
+	}
+}
+
+static int settle_one(struct super *s, struct ckpt *c)
+{
+	int r = read_record(s, c);
+
+	c->state = SERVING;
+	if (r == 0 &&
+	    (c->link.fd < 0 || c->process.pidfd < 0 || c->fuse_fd < 0 || c->memory_fd < 0))
+		r = -ENODATA;
+	if (r == 0)
+		r = super_watch(s, &c->link);
+	if (r < 0)
+		return r;
+	if (c->mnt < 0 && !c->for_nobody)
+		ckpt_end(s, c); /* it was ending */
+	return 0;
+}
+
+void ckpts_settle(struct super *s)
+{
+	const struct dirent *e;
+	DIR *d;
+
+	bs_list_for_each(it, &s->ckpts) {
+		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
+		int r = settle_one(s, c);
+
+		if (r == 0)
+			continue;
+		bs_log_error("checkpoint mount %s was not taken over (%s)", c->id,
+			     strerrorname_np(-r));
+		ckpt_forget(s, c);
+	}
+	d = bs_opendir_at(s->ckpts_fd, ".");
+	while (d && (e = readdir(d))) {
+		char id[ID_LEN + 1] = "";
+
+		if (strlen(e->d_name) >= ID_LEN)
+			memcpy(id, e->d_name, ID_LEN);
+		if (e->d_name[0] != '.' && !ckpt_find(s, id))
+			(void)unlinkat(s->ckpts_fd, e->d_name, 0);
+	}
+	if (d)
+		(void)closedir(d);
+}

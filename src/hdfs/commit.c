@@ -1,0 +1,634 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copyright the bootseer authors */
+/*
+ * How what was written becomes a generation of the file: the steps of bootseer-stripe(5), each
+ * named for tests that end there. A failure sticks to the writer, since what it had sent is
+ * then of no use to a second try.
+ */
+#include "config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/str.h"
+#include "hdfs/namenode.h"
+#include "hdfs/stripe.h"
+#include "hdfs/targets.h"
+#include "hdfs/writerpriv.h"
+
+#define XATTR "user.bootseer.stripe"
+#define CONCAT_BYTES (24u << 10) /* of names in one request, at most */
+#define CONCAT_SOURCES 64u
+
+static int no_memory(struct bs_error *err)
+{
+	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
+}
+
+static struct bs_nn *nn_of(const struct bs_writer *w)
+{
+	return w->c->o.nn;
+}
+
+static char *in_segment(const struct bs_writer *w, const char *name)
+{
+	return bs_ckpt_hidden(w->segment_dir, w->id, name);
+}
+
+/* --- where it is made ------------------------------------------------------------------------- */
+
+/*
+ * Where the segment is made: beside the file. CONCAT has no way to write a comma, so where one is
+ * in a name, it is made further up, and moved when it is whole. malloc'ed.
+ */
+static char *building_site(const struct bs_writer *w)
+{
+	char *dir = bs_ckpt_parent(w->path);
+
+	while (dir && strchr(dir, ',')) {
+		char *up = bs_ckpt_parent(dir);
+
+		free(dir);
+		dir = up;
+	}
+	return dir;
+}
+
+int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
+{
+	bs_autofree char *dir = building_site(w);
+	bs_autofree char *segment = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
+	uint32_t mode = 0700 | w->mode | (w->mode & 0444) >> 2;
+	int r;
+
+	if (!segment)
+		return no_memory(err);
+	r = bs_targets_learn(bs_putter_targets(w->c->putter), segment, err);
+	if (r < 0)
+		return r;
+	if (w->segment_dir)
+		return 0;
+	if (w->files == 0)
+		w->files = w->c->o.files ? w->c->o.files : bs_stripe_files((uint64_t)r);
+	r = bs_ckpt_replication(w->c, &w->replication, err);
+	if (r < 0)
+		return r;
+	bs_ckpt_step(w->c, "mkdir");
+	r = bs_ckpt_make_hidden(w->c, dir, err);
+	if (r == 0)
+		r = bs_nn_mkdirs(nn_of(w), segment, mode & 01777, err);
+	if (r == 0)
+		w->segment_dir = bs_take(&dir);
+	return r;
+}
+
+/* --- everything is sent ---------------------------------------------------------------------- */
+
+/* Units that nobody wrote become part of the segment, too; holes if they have to. */
+static int touch_all(struct bs_writer *w, bool holes, struct bs_error *err)
+{
+	uint64_t n = bs_stripe_units(w->size, w->unit);
+	uint64_t had = bs_stripe_units(w->base_size, w->unit);
+	int r = 0;
+
+	for (uint64_t u = 0; r == 0 && u < (holes ? n : BS_MIN(n, had)); u++) {
+		struct bs_wrec *rec;
+
+		if (bs_writer_rec(w, u, false))
+			continue;
+		rec = bs_writer_rec(w, u, true);
+		r = rec ? bs_writer_submit(w, rec, err) : no_memory(err);
+	}
+	return r;
+}
+
+/* When the file became longer than what counts of the base, the rest of that unit is zeros. */
+static int touch_end(struct bs_writer *w, struct bs_error *err)
+{
+	uint64_t u = w->base_size / w->unit;
+	struct bs_wrec *rec;
+
+	if (w->base_size % w->unit == 0 || w->base_size >= w->size || bs_writer_rec(w, u, false))
+		return 0;
+	rec = bs_writer_rec(w, u, true);
+	return rec ? bs_writer_submit(w, rec, err) : no_memory(err);
+}
+
+static bool has_to_be_sent(struct bs_writer *w, struct bs_wrec *rec)
+{
+	uint32_t want = bs_stripe_unit_len(w->size, w->unit, rec->u), len;
+
+	if (rec->page.dirty)
+		return true;
+	(void)pthread_mutex_lock(&w->lock);
+	len = rec->sent ? (uint32_t)rec->sent->put.len : rec->there ? rec->len : 0;
+	(void)pthread_mutex_unlock(&w->lock);
+	return len != want;
+}
+
+static int send_all(struct bs_writer *w, struct bs_error *err)
+{
+	int r = bs_writer_prepare(w, err);
+
+	for (size_t i = 0; r == 0 && i < w->n_recs; i++) {
+		if (has_to_be_sent(w, w->recs[i]))
+			r = bs_writer_submit(w, w->recs[i], err);
+	}
+	return r < 0 ? r : bs_writer_drain(w, err);
+}
+
+/* --- it is all there ------------------------------------------------------------------------- */
+
+static int list_segment(struct bs_writer *w, struct bs_hdfs_list *ret, struct bs_error *err)
+{
+	bs_autofree char *dir = in_segment(w, NULL);
+
+	return dir ? bs_nn_list(nn_of(w), dir, ret, err) : no_memory(err);
+}
+
+static void remove_extra(struct bs_writer *w, const char *name)
+{
+	bs_autofree char *path = in_segment(w, name);
+
+	if (path)
+		(void)bs_nn_delete(nn_of(w), path, true, NULL);
+}
+
+/* names: of the parts, one a unit. */
+static int compare_parts(struct bs_writer *w, const struct bs_strv *names,
+			 const struct bs_hdfs_list *list, struct bs_error *err)
+{
+	struct bs_map map;
+	size_t found = 0;
+	int r = 0;
+
+	bs_map_init(&map);
+	for (size_t i = 0; r == 0 && i < names->n; i++)
+		r = bs_map_put(&map, names->v[i], strlen(names->v[i]), w->recs[i]);
+	for (size_t i = 0; r == 0 && i < list->n; i++) {
+		const char *name = list->v[i].name;
+		const struct bs_wrec *rec = bs_map_get(&map, name, strlen(name));
+
+		if (!rec)
+			remove_extra(w, name);
+		else if (list->v[i].len != rec->len)
+			r = bs_fail(err, -EIO, "HDFS '%s': %s has %" PRIu64 " bytes, and not %u",
+				    w->path, name, list->v[i].len, rec->len);
+		else
+			found++;
+	}
+	bs_map_done(&map);
+	if (r == 0 && found != names->n)
+		r = bs_fail(err, -EIO, "HDFS '%s': a unit that was written is not there", w->path);
+	return r;
+}
+
+static int check_parts(struct bs_writer *w, struct bs_strv *names, struct bs_error *err)
+{
+	struct bs_hdfs_list list = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < w->n_recs; i++)
+		r = bs_strv_take(names, bs_writer_part_name(w->recs[i]));
+	if (r < 0)
+		return no_memory(err);
+	bs_ckpt_step(w->c, "list");
+	r = list_segment(w, &list, err);
+	if (r == 0)
+		r = compare_parts(w, names, &list, err);
+	bs_hdfs_list_done(&list);
+	return r;
+}
+
+/* --- joining --------------------------------------------------------------------------------- */
+
+/* The parts first, first + step, … become one file with that name. */
+static int join(struct bs_writer *w, const struct bs_strv *names, size_t first, size_t step,
+		const char *name, struct bs_error *err)
+{
+	bs_autofree char *to = in_segment(w, names->v[first]);
+	bs_autofree char *final = in_segment(w, name);
+	size_t i = first + step;
+	int r = to && final ? 0 : -ENOMEM;
+
+	while (r == 0 && i < names->n) {
+		bs_autostrv sources = { 0 };
+		size_t bytes = 0;
+
+		for (; r == 0 && i < names->n && sources.n < CONCAT_SOURCES; i += step) {
+			char *path = in_segment(w, names->v[i]);
+
+			bytes += path ? 3 * strlen(path) : 0;
+			if (path && sources.n && bytes > CONCAT_BYTES) {
+				free(path);
+				break;
+			}
+			r = path ? bs_strv_take(&sources, path) : -ENOMEM;
+		}
+		if (r == 0)
+			r = bs_nn_concat(nn_of(w), to, (const char *const *)sources.v, sources.n,
+					 err);
+	}
+	if (r == 0)
+		r = bs_nn_rename(nn_of(w), to, final, false, err);
+	return r == -ENOMEM ? no_memory(err) : r;
+}
+
+static int join_stripes(struct bs_writer *w, const struct bs_strv *names, struct bs_error *err)
+{
+	int r = 0;
+
+	bs_ckpt_step(w->c, "concat");
+	for (uint32_t k = 0; r == 0 && k < w->files && k < names->n; k++) {
+		bs_autofree char *name = bs_strf("%05u-of-%05u", k, w->files);
+
+		r = name ? join(w, names, k, w->files, name, err) : no_memory(err);
+	}
+	return r;
+}
+
+static int check_stripes(struct bs_writer *w, const struct bs_segment *seg, struct bs_error *err)
+{
+	uint32_t used = bs_stripe_files_used(seg->len, seg->files, w->unit);
+	struct bs_hdfs_list list = { 0 };
+	int r;
+
+	bs_ckpt_step(w->c, "check");
+	r = list_segment(w, &list, err);
+	for (size_t i = 0; r == 0 && i < list.n; i++) {
+		/* in their order; what is behind them came too late to count */
+		uint64_t want = bs_stripe_file_len(seg->len, seg->files, w->unit, (uint32_t)i);
+
+		if (i >= used)
+			remove_extra(w, list.v[i].name);
+		else if (list.v[i].len != want || strncmp(list.v[i].name, "part-", 5) == 0)
+			r = bs_fail(err, -EIO, "HDFS '%s': %s has %" PRIu64 " bytes", w->path,
+				    list.v[i].name, list.v[i].len);
+	}
+	if (r == 0 && list.n < used)
+		r = bs_fail(err, -EIO, "HDFS '%s': a data file is not there", w->path);
+	bs_hdfs_list_done(&list);
+	return r;
+}
+
+/* --- small files of our own ------------------------------------------------------------------ */
+
+/* Writes a file in the segment's directory; its path, malloc'ed. */
+static int write_file(struct bs_writer *w, const char *name, const void *bytes, size_t len,
+		      char **ret, struct bs_error *err)
+{
+	bs_autofree char *path = in_segment(w, name);
+	struct bs_put put = { .path = path,
+			      .body = bytes,
+			      .len = len,
+			      .block_size = w->unit,
+			      .replication = w->replication,
+			      .mode = w->mode,
+			      .first = w->first,
+			      .patience_ns = w->c->o.deadline_ns };
+	int r;
+
+	if (!path)
+		return no_memory(err);
+	while (put.block_size < len)
+		put.block_size += w->unit;
+	r = bs_put_wait(w->c->putter, &put, err);
+	if (r < 0)
+		return r;
+	*ret = bs_strf("%s.%d", path, r);
+	return *ret ? 0 : no_memory(err);
+}
+
+static int write_sums(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
+{
+	size_t len = bs_sums_bytes(w->n_recs);
+	bs_autofree uint32_t *crc = calloc(w->n_recs, sizeof(*crc));
+	bs_autofree char *bytes = malloc(len);
+	bs_autofree char *final = in_segment(w, "sums");
+	bs_autofree char *path = NULL;
+	int r;
+
+	if (!crc || !bytes || !final)
+		return no_memory(err);
+	for (size_t i = 0; i < w->n_recs; i++)
+		crc[i] = w->recs[i]->crc;
+	bs_sums_write(w->unit, crc, (uint32_t)w->n_recs, bytes);
+	seg->sums = bs_crc32c(0, bytes, len);
+	bs_ckpt_step(w->c, "sums");
+	r = write_file(w, "sums", bytes, len, &path, err);
+	return r < 0 ? r : bs_nn_rename(nn_of(w), path, final, false, err);
+}
+
+/* --- the manifest ---------------------------------------------------------------------------- */
+
+/* Runs of units that follow each other; -E2BIG. */
+static int runs_of(const struct bs_writer *w, struct bs_stripes_run *runs, uint32_t *ret_n)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < w->n_recs; i++) {
+		uint64_t u = w->recs[i]->u;
+
+		if (n && runs[n - 1].first + runs[n - 1].n == u) {
+			runs[n - 1].n++;
+			continue;
+		}
+		if (n == BS_STRIPES_MAP_MAX)
+			return -E2BIG;
+		runs[n] = (struct bs_stripes_run){ .first = u, .n = 1 };
+		n++;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static const struct bs_stripes *old_stripes(const struct bs_writer *w)
+{
+	return w->fresh || !w->base ? NULL : bs_view_stripes(w->base);
+}
+
+/* What the manifest will say, with a segment of the units that are known now. */
+static int plan(const struct bs_writer *w, const struct bs_segment *seg, struct bs_stripes *ret)
+{
+	const struct bs_stripes *old = old_stripes(w);
+	struct bs_stripes_run runs[BS_STRIPES_MAP_MAX];
+	uint32_t n = 0;
+	int r = runs_of(w, runs, &n);
+
+	memset(ret, 0, sizeof(*ret));
+	if (old)
+		*ret = *old;
+	ret->unit = w->unit;
+	ret->generation++;
+	memcpy(ret->writer, w->writer_id, sizeof(ret->writer));
+	if (old) {
+		ret->size = w->base_size;
+		bs_stripes_cut(ret);
+	}
+	ret->size = w->size;
+	if (r == 0 && n)
+		r = bs_stripes_add(ret, seg, runs, n);
+	return r;
+}
+
+static int write_manifest(struct bs_writer *w, const struct bs_stripes *s, char **ret,
+			  struct bs_error *err)
+{
+	char bytes[BS_STRIPES_BYTES];
+	bs_autofree char *path = NULL;
+	bs_autofree char *mark = bs_strf("1 %" PRIu64, s->size);
+	int r = bs_stripes_write(s, bytes);
+
+	if (!mark)
+		return no_memory(err);
+	if (r < 0)
+		return bs_fail(err, r, "HDFS '%s': cannot make a manifest", w->path);
+	bs_ckpt_step(w->c, "manifest");
+	r = write_file(w, "manifest", bytes, sizeof(bytes), &path, err);
+	if (r < 0)
+		return r;
+	bs_ckpt_step(w->c, "mark");
+	/* both are only hints, which a cluster may not have */
+	(void)bs_nn_set_times(nn_of(w), path, UINT64_MAX, bs_stripe_atime(s->size), NULL);
+	(void)bs_nn_set_xattr(nn_of(w), path, XATTR, mark, strlen(mark), false, false, NULL);
+	*ret = bs_take(&path);
+	return 0;
+}
+
+/* --- into place ------------------------------------------------------------------------------ */
+
+/* The path is another directory's now: the segment has to be there before the manifest. */
+static int follow(struct bs_writer *w, char **path, struct bs_error *err)
+{
+	bs_autofree char *dir = bs_ckpt_parent(w->path);
+	bs_autofree char *from = in_segment(w, NULL);
+	bs_autofree char *to = dir ? bs_ckpt_hidden(dir, w->id, NULL) : NULL;
+	char *moved;
+	int r;
+
+	if (!from || !to)
+		return no_memory(err);
+	if (bs_streq(from, to))
+		return 0;
+	r = bs_ckpt_make_hidden(w->c, dir, err);
+	if (r == 0)
+		r = bs_nn_rename(nn_of(w), from, to, false, err);
+	if (r < 0)
+		return r;
+	moved = bs_strf("%s%s", to, *path + strlen(from));
+	if (!moved)
+		return no_memory(err);
+	free(*path);
+	*path = moved;
+	free(w->segment_dir);
+	w->segment_dir = bs_take(&dir);
+	return 0;
+}
+
+/* What is at the path now may be replaced. *ret: it, or NULL. */
+static int look_at_old(struct bs_writer *w, struct bs_view **ret, struct bs_error *err)
+{
+	struct bs_view *old = NULL;
+	int r = bs_view_open(w->c, w->path, &old, err);
+
+	if (r == -EIO || r == -EPROTONOSUPPORT || r == -ENOENT)
+		r = 0; /* what cannot be read can be replaced */
+	if (r < 0)
+		return r;
+	if (w->base_id && (!old || bs_view_status(old)->file_id != w->base_id)) {
+		(void)bs_view_unref(old);
+		return bs_fail(err, -ESTALE,
+			       "HDFS '%s': it was replaced or removed while it was changed here",
+			       w->path);
+	}
+	*ret = old;
+	return 0;
+}
+
+/* There is a new generation: that is what later changes begin with. */
+static int begin_anew(struct bs_writer *w, uint64_t id, struct bs_error *err)
+{
+	struct bs_view *v = NULL;
+	int r = bs_ckpt_new_id(w->id);
+
+	if (r == 0)
+		r = bs_view_open(w->c, w->path, &v, err);
+	if (r < 0)
+		return r;
+	bs_writer_set_base(w, v);
+	w->base_id = id;
+	w->base_size = w->size;
+	w->excl = false;
+	bs_writer_drop_recs(w, 0);
+	free(w->segment_dir);
+	w->segment_dir = NULL;
+	(void)pthread_mutex_lock(&w->lock);
+	w->dirty = w->fresh = false;
+	(void)pthread_mutex_unlock(&w->lock);
+	bs_ckpt_count(&w->c->stats.commits, 1);
+	if (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size)
+		return bs_fail(err, -ESTALE, "HDFS '%s': another writer replaced it at once",
+			       w->path);
+	return 0;
+}
+
+/* path: in the segment's directory. s: what it says, NULL: it is a plain file. */
+static int into_place(struct bs_writer *w, char **path, const struct bs_stripes *s,
+		      struct bs_error *err)
+{
+	bs_auto(view) struct bs_view *old = NULL;
+	bs_autofree char *segment = NULL;
+	struct bs_hdfs_status status = { 0 };
+	uint64_t id;
+	int r = follow(w, path, err);
+
+	if (r == 0)
+		r = look_at_old(w, &old, err);
+	if (r == 0)
+		r = bs_nn_status(nn_of(w), *path, &status, err);
+	if (r < 0)
+		return r;
+	id = status.file_id;
+	if (!s && status.len != w->size)
+		r = bs_fail(err, -EIO,
+			    "HDFS '%s': %" PRIu64 " bytes came together, and not %" PRIu64, w->path,
+			    status.len, w->size);
+	bs_hdfs_status_done(&status);
+	bs_ckpt_step(w->c, "rename");
+	if (r < 0)
+		return r;
+	r = bs_nn_rename(nn_of(w), *path, w->path, !w->excl, err);
+	if (r < 0) {
+		/* it may have been done, or may be yet: the stripes are garbage collection's */
+		free(w->segment_dir);
+		w->segment_dir = NULL;
+		return r;
+	}
+	bs_ckpt_step(w->c, "trash");
+	if (old && bs_view_stripes(old))
+		bs_ckpt_trash(w->c, w->segment_dir, bs_view_stripes(old), s);
+	segment = in_segment(w, NULL);
+	if (segment && (!s || w->n_recs == 0))
+		(void)bs_nn_delete(nn_of(w), segment, true, NULL);
+	return begin_anew(w, id, err);
+}
+
+/* --- all of it ------------------------------------------------------------------------------- */
+
+static int commit_small(struct bs_writer *w, const char *bytes, struct bs_error *err)
+{
+	bs_autofree char *path = NULL;
+	int r = bs_writer_drain(w, err);
+
+	if (r == 0)
+		r = bs_writer_prepare(w, err);
+	bs_ckpt_step(w->c, "plain");
+	if (r == 0)
+		r = write_file(w, "plain", bytes, w->size, &path, err);
+	return r < 0 ? r : into_place(w, &path, NULL, err);
+}
+
+static int commit_plain(struct bs_writer *w, struct bs_error *err)
+{
+	bs_autofree char *path = NULL;
+	bs_autostrv names = { 0 };
+	int r = touch_all(w, true, err);
+
+	if (r == 0)
+		r = send_all(w, err);
+	if (r == 0)
+		r = check_parts(w, &names, err);
+	bs_ckpt_step(w->c, "concat");
+	if (r == 0)
+		r = join(w, &names, 0, 1, "plain", err);
+	if (r < 0)
+		return r;
+	path = in_segment(w, "plain");
+	return path ? into_place(w, &path, NULL, err) : no_memory(err);
+}
+
+static int make_segment(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
+{
+	bs_autostrv names = { 0 };
+	int r = check_parts(w, &names, err);
+
+	seg->len = (w->n_recs - 1) * w->unit + w->recs[w->n_recs - 1]->len;
+	seg->files = w->files;
+	if (r == 0)
+		r = join_stripes(w, &names, err);
+	if (r == 0)
+		r = check_stripes(w, seg, err);
+	return r < 0 ? r : write_sums(w, seg, err);
+}
+
+static int commit_striped(struct bs_writer *w, struct bs_error *err)
+{
+	bs_autofree char *path = NULL;
+	struct bs_segment seg = { .len = 1, .files = 1 };
+	struct bs_stripes s;
+	int r = touch_end(w, err);
+
+	memcpy(seg.id, w->id, sizeof(seg.id));
+	if (r == 0 && !w->fresh && w->base && !bs_view_stripes(w->base))
+		r = touch_all(w, false, err);
+	if (r == 0 && plan(w, &seg, &s) == -E2BIG)
+		r = touch_all(w, false, err);
+	if (r == 0 && plan(w, &seg, &s) == -E2BIG) /* holes are too many */
+		r = touch_all(w, true, err);
+	if (r == 0)
+		r = send_all(w, err);
+	if (r == 0 && w->n_recs)
+		r = make_segment(w, &seg, err);
+	if (r == 0)
+		r = plan(w, &seg, &s);
+	if (r == 0)
+		r = write_manifest(w, &s, &path, err);
+	return r < 0 ? r : into_place(w, &path, &s, err);
+}
+
+/* Its bytes, when it is shorter than a unit. */
+static int small_bytes(struct bs_writer *w, char **ret, struct bs_error *err)
+{
+	char *bytes = malloc(w->size + 1);
+	int r = bytes ? 0 : no_memory(err);
+
+	if (r == 0 && w->size)
+		r = bs_writer_copy(w, 0, bytes, (uint32_t)w->size, 0, err);
+	if (r < 0) {
+		free(bytes);
+		return r;
+	}
+	*ret = bytes;
+	return 0;
+}
+
+static int commit(struct bs_writer *w, struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	int r;
+
+	if (w->size >= w->unit)
+		return w->c->o.layout == BS_CKPT_PLAIN ? commit_plain(w, err)
+						       : commit_striped(w, err);
+	r = small_bytes(w, &bytes, err);
+	if (r < 0)
+		return r;
+	return bs_stripes_is(bytes, w->size) ? commit_striped(w, err) : commit_small(w, bytes, err);
+}
+
+int bs_writer_commit(struct bs_writer *w, struct bs_error *err)
+{
+	struct bs_error own = BS_ERROR_INIT;
+	int r = commit(w, &own);
+
+	if (r == 0)
+		return 0;
+	(void)bs_fail(err, r, "%s", bs_error_text(&own));
+	return bs_writer_fail(w, r, bs_error_text(&own));
+}
