@@ -278,6 +278,10 @@ for i in range(20):
 		m[5000:5005] = b"there"
 		m.flush()
 		os.write(log, b"end")
+		# of a file that is written, too
+		os.fsync(log)
+		os.utime(path, ns=(1600000000456000000, 1600000000456000000))
+		assert os.stat(path).st_mtime_ns == 1600000000456000000
 		m.close()
 		os.close(fd)
 		os.close(log)
