@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +39,15 @@ int bs_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t dea
 	until.tv_sec += (time_t)(left / BS_NS_PER_S);
 	until.tv_nsec = (long)(left % BS_NS_PER_S);
 	return pthread_cond_clockwait(cond, lock, CLOCK_MONOTONIC, &until);
+}
+
+void bs_clock_sleep(uint64_t ns)
+{
+	struct timespec ts = { .tv_sec = (time_t)(ns / BS_NS_PER_S),
+			       .tv_nsec = (long)(ns % BS_NS_PER_S) };
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
+		;
 }
 
 const char *bs_clock_rfc3339(uint64_t wall_ns, char buf[BS_CLOCK_RFC3339_LEN])

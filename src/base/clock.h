@@ -23,6 +23,9 @@ uint64_t bs_clock_wall_ns(void); /* CLOCK_REALTIME, since 1970 */
  */
 int bs_clock_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
+/* Whatever signals come. */
+void bs_clock_sleep(uint64_t ns);
+
 #define BS_CLOCK_RFC3339_LEN 36
 
 /* "2026-11-29T20:45:39.123456789Z"; returns buf. */

@@ -35,7 +35,6 @@
 #define IDLE_NS (3 * BS_NS_PER_S)
 #define IDLE_MAX 8u /* connections kept for one DataNode */
 #define IN_SIZE (256u << 10)
-#define IN_MAX (BS_XFER_PACKET_MAX + (64u << 10))
 #define ROUND_MAX (2u << 20) /* bytes of one connection before others have their turn */
 #define REQUEST_MAX (256u << 10)
 

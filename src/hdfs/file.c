@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -260,15 +259,6 @@ static int read_once(struct bs_file *f, struct bs_blocks *blocks, struct bs_read
 	return r->result;
 }
 
-static void pause_for(uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = (time_t)(ns / BS_NS_PER_S),
-			       .tv_nsec = (long)(ns % BS_NS_PER_S) };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
-		;
-}
-
 /* What is left to do of one range that lies within a window. */
 struct todo {
 	uint64_t off;
@@ -307,7 +297,7 @@ static int recover(struct bs_file *f, struct bs_blocks *blocks, const struct bs_
 	if (r->result == -EPROTONOSUPPORT)
 		return 0; /* at once: the blocks are as good as before */
 	forget(f, blocks);
-	pause_for(BS_MIN(t->pause_ns, t->deadline_ns - now));
+	bs_clock_sleep(BS_MIN(t->pause_ns, t->deadline_ns - now));
 	t->pause_ns = BS_MIN(2 * t->pause_ns, PAUSE_MAX_NS);
 	return 0;
 }

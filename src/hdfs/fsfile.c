@@ -310,6 +310,15 @@ static void handle_release(struct handle *h)
 	bs_units_handle_put(&h->units);
 }
 
+static void fail_open(struct bs_fsjob *j, struct bs_ckpt_file *f, struct handle *h, int r)
+{
+	if (h)
+		handle_release(h);
+	else if (f)
+		(void)bs_ckpt_close(f, NULL);
+	bs_fsjob_end(j, r);
+}
+
 static void run_open(struct bs_fsjob *j)
 {
 	bs_autofree char *path = NULL;
@@ -341,11 +350,7 @@ static void run_open(struct bs_fsjob *j)
 	}
 	if (r < 0) {
 		bs_hdfs_status_done(&s);
-		if (h)
-			handle_release(h);
-		else if (f)
-			(void)bs_ckpt_close(f, NULL);
-		bs_fsjob_end(j, r);
+		fail_open(j, f, h, r);
 		return;
 	}
 	j->fi.keep_cache = note_open(j->fs, h, &s);
@@ -393,11 +398,7 @@ static void run_create(struct bs_fsjob *j)
 	}
 	if (r < 0) {
 		bs_hdfs_status_done(&s);
-		if (h)
-			handle_release(h);
-		else if (f)
-			(void)bs_ckpt_close(f, NULL);
-		bs_fsjob_end(j, r);
+		fail_open(j, f, h, r);
 		return;
 	}
 	h->node = bs_node_use(j->fs, e.ino);

@@ -378,15 +378,6 @@ static enum outcome attempt(struct bs_nn *nn, struct bs_nn_call *c, unsigned int
 
 /* --- all of them ----------------------------------------------------------------------------- */
 
-static void pause_for(uint64_t ns)
-{
-	struct timespec ts = { .tv_sec = (time_t)(ns / BS_NS_PER_S),
-			       .tv_nsec = (long)(ns % BS_NS_PER_S) };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, &ts) == EINTR)
-		;
-}
-
 /* Others may have moved on already. */
 static void move_on(struct bs_nn *nn, unsigned int from)
 {
@@ -451,7 +442,7 @@ int bs_nn_exchange(struct bs_nn *nn, struct bs_nn_call *c, struct bs_error *err)
 		if (c->failure.code == -ETIMEDOUT) /* deleting a tree of millions takes its time */
 			patience = BS_MIN(2 * patience, nn->o.deadline_ns / 2);
 		now = bs_clock_ns();
-		pause_for(now < until ? BS_MIN(pause, until - now) : 0);
+		bs_clock_sleep(now < until ? BS_MIN(pause, until - now) : 0);
 		pause = BS_MIN(2 * pause, PAUSE_MAX_NS);
 	}
 }
@@ -549,11 +540,6 @@ const struct bs_http_peer *bs_nn_peer(const struct bs_nn *nn)
 bool bs_nn_https(const struct bs_nn *nn)
 {
 	return nn->https;
-}
-
-uint64_t bs_nn_deadline_ns(const struct bs_nn *nn)
-{
-	return nn->o.deadline_ns;
 }
 
 void bs_nn_stats(struct bs_nn *nn, struct bs_nn_stats *ret)

@@ -49,7 +49,6 @@ DEFINE_BS_AUTO(nn, struct bs_nn, bs_nn_free)
 struct bs_loop *bs_nn_loop(const struct bs_nn *nn);
 const struct bs_http_peer *bs_nn_peer(const struct bs_nn *nn);
 bool bs_nn_https(const struct bs_nn *nn);
-uint64_t bs_nn_deadline_ns(const struct bs_nn *nn);
 
 /* --- looking --------------------------------------------------------------------------------- */
 

@@ -598,6 +598,23 @@ static int for_segments(struct bs_ckpt *c, const char *path,
 	return r;
 }
 
+/* Owner and times of what is written here were changed: what it tells is of before. Best effort. */
+static void look_again(struct bs_ckpt *c, struct bs_writer *w)
+{
+	struct bs_view *v = NULL;
+
+	if (!w)
+		return;
+	(void)pthread_mutex_lock(&w->io);
+	if (!w->dirty && !w->fresh && !w->unlinked && bs_view_open(c, w->path, &v, NULL) == 0) {
+		if (bs_view_status(v)->file_id == w->base_id)
+			bs_writer_set_base(w, v);
+		else
+			(void)bs_view_unref(v);
+	}
+	(void)pthread_mutex_unlock(&w->io);
+}
+
 /* Of the files in a segment's directory, and of itself. */
 static int for_data(struct bs_ckpt *c, const char *dir,
 		    int (*fn)(struct bs_ckpt *c, const char *path, const void *cookie,
@@ -679,7 +696,11 @@ int bs_ckpt_set_owner(struct bs_ckpt *c, const char *path, const char *owner, co
 
 	if (r == 0)
 		r = for_segments(c, path, set_segment_owner, &o, err);
-	return r < 0 ? r : bs_nn_set_owner(c->o.nn, path, owner, group, err);
+	if (r == 0)
+		r = bs_nn_set_owner(c->o.nn, path, owner, group, err);
+	if (r == 0)
+		look_again(c, w);
+	return r;
 }
 
 int bs_ckpt_set_times(struct bs_ckpt *c, const char *path, uint64_t mtime_ms, uint64_t atime_ms,
@@ -699,5 +720,8 @@ int bs_ckpt_set_times(struct bs_ckpt *c, const char *path, uint64_t mtime_ms, ui
 	bs_hdfs_status_done(&s);
 	if (mtime_ms == UINT64_MAX && atime_ms == UINT64_MAX)
 		return 0;
-	return bs_nn_set_times(c->o.nn, path, mtime_ms, atime_ms, err);
+	r = bs_nn_set_times(c->o.nn, path, mtime_ms, atime_ms, err);
+	if (r == 0)
+		look_again(c, w);
+	return r;
 }

@@ -24,11 +24,6 @@ uint32_t bs_wire_le32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-uint64_t bs_wire_be64(const uint8_t *p)
-{
-	return (uint64_t)bs_wire_be32(p) << 32 | bs_wire_be32(p + 4);
-}
-
 uint32_t bs_wire_be32(const uint8_t *p)
 {
 	return (uint32_t)bs_wire_be16(p) << 16 | bs_wire_be16(p + 2);

@@ -53,7 +53,6 @@ int bs_wire_varint(struct bs_wire *w, uint64_t *ret);
 int bs_wire_vint(struct bs_wire *w, int64_t *ret);
 int bs_wire_vbytes(struct bs_wire *w, struct bs_span *ret);
 
-uint64_t bs_wire_be64(const uint8_t *p);
 uint32_t bs_wire_be32(const uint8_t *p);
 uint16_t bs_wire_be16(const uint8_t *p);
 uint64_t bs_wire_le64(const uint8_t *p);
