@@ -28,8 +28,7 @@ bootseerctl_SOURCES = \
 	%D%/options.c %D%/options.h \
 	%D%/progress.c %D%/progress.h \
 	%D%/spec.c %D%/spec.h
-bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(KERN_LIBS) $(OBS_LIBS)
-bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(HDFSFS_LIBS)
+bootseerctl_LDADD = $(HOT_LIBS) $(IMAGE_LIBS) $(CTL_LIBS) $(OCI_LIBS) $(HDFSFS_LIBS) $(OBS_LIBS)
 
 sbin_PROGRAMS += mount.bootseer-hdfs
 mount_bootseer_hdfs_SOURCES = %D%/mount-hdfs.c
