@@ -91,19 +91,24 @@ teardown() {
 	local mount=$BOOTSEER_BUILDDIR/mount.bootseer-hdfs
 	mkdir "$BST_ROOT/m"
 	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -o user=root,colour=red
-	[ "$status" = 2 ] && [[ $output == *"no option 'colour'"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"no option 'colour'"* ]]
 	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -f -s -o colour=red
 	[ "$status" = 0 ]
 	run "$mount" "$HDFS_URI/r" "$BST_ROOT/m" -o unit=5000
-	[ "$status" = 2 ] && [[ $output == *"a multiple of 1 MiB"* ]]
+	[ "$status" = 2 ]
+	[[ $output == *"a multiple of 1 MiB"* ]]
 	run "$mount" "$HDFS_URI/r" "$BST_ROOT/absent"
 	[ "$status" = 32 ]
 	run "$mount" "$HDFS_URI/none" "$BST_ROOT/m" -o "conf=$HDFS_CONF"
-	[ "$status" = 32 ] && [[ $output == *"/none"* ]]
+	[ "$status" = 32 ]
+	[[ $output == *"/none"* ]]
 	run "$mount" "$HDFS_URI/r/data" "$BST_ROOT/m" -o "conf=$HDFS_CONF"
-	[ "$status" = 32 ] && [[ $output == *"not a directory"* ]]
+	[ "$status" = 32 ]
+	[[ $output == *"not a directory"* ]]
 	run timeout 20 "$mount" "webhdfs://127.0.0.1:9/" "$BST_ROOT/m" -o deadline=1s
-	[ "$status" = 32 ] && [[ $output == *127.0.0.1:9* ]]
+	[ "$status" = 32 ]
+	[[ $output == *127.0.0.1:9* ]]
 	run mountpoint -q "$BST_ROOT/m"
 	[ "$status" != 0 ]
 	run ckpt_pid m
