@@ -113,14 +113,14 @@ uint64_t *bs_fskeep_last_id(struct bs_fskeep *k)
 }
 
 /* A free entry's number, or 0. */
-static uint32_t take(struct bs_fskeep *k, const uint32_t *list, size_t *n, uint32_t *used,
+static uint32_t take(struct bs_fskeep *k, uint32_t *const *list, size_t *n, uint32_t *used,
 		     uint32_t max)
 {
 	uint32_t slot = 0;
 
 	(void)pthread_mutex_lock(&k->lock);
 	if (*n > 0)
-		slot = list[--*n];
+		slot = (*list)[--*n]; /* which give() may have moved */
 	else if (*used < max)
 		slot = ++*used;
 	else
@@ -140,7 +140,7 @@ static void give(struct bs_fskeep *k, uint32_t **list, size_t *n, size_t *cap, u
 
 uint32_t bs_fskeep_add_node(struct bs_fskeep *k, const struct bs_fskeep_node *n)
 {
-	uint32_t slot = k ? take(k, k->free_nodes, &k->n_free_nodes, &k->m->used_nodes, NODES_MAX)
+	uint32_t slot = k ? take(k, &k->free_nodes, &k->n_free_nodes, &k->m->used_nodes, NODES_MAX)
 			  : 0;
 	struct bs_fskeep_node *to = slot ? &k->m->nodes[slot - 1] : NULL;
 
@@ -166,7 +166,7 @@ void bs_fskeep_drop_node(struct bs_fskeep *k, uint32_t slot)
 
 uint32_t bs_fskeep_add_handle(struct bs_fskeep *k, const struct bs_fskeep_handle *h)
 {
-	uint32_t slot = k ? take(k, k->free_handles, &k->n_free_handles, &k->m->used_handles,
+	uint32_t slot = k ? take(k, &k->free_handles, &k->n_free_handles, &k->m->used_handles,
 				 HANDLES_MAX)
 			  : 0;
 	struct bs_fskeep_handle *to = slot ? &k->m->handles[slot - 1] : NULL;

@@ -156,6 +156,13 @@ static int one(char *word, bool sloppy, struct bs_mount_options *m, struct bs_er
 
 static int check(const struct bs_mount_options *m, struct bs_error *err)
 {
+	/* who they log in is who one is: another name would be believed by nobody but its giver */
+	if (m->user && (m->kerberos || m->token || getenv("HADOOP_TOKEN_FILE_LOCATION")))
+		return bs_fail(
+			err, -EINVAL,
+			"option 'user': '%s' cannot be had with Kerberos or a token: HDFS takes "
+			"who logs in; leave it out",
+			m->user);
 	if (m->unit % (1u << 20) || m->unit > UNIT_MAX)
 		return bs_fail(err, -EINVAL, "option 'unit': a multiple of 1 MiB up to 1 GiB");
 	if (m->files > FILES_MAX)

@@ -20,7 +20,7 @@ struct bs_json;
 #define BS_CKPTASK_NAME_MAX 32u
 #define BS_CKPTASK_VALUE_MAX 4096u
 #define BS_CKPTASK_USER_MAX 64u
-#define BS_CKPTASK_UNIT_MAX (UINT64_C(1) << 30)
+#define BS_CKPTASK_UNIT_MAX (UINT64_C(64) << 20) /* each open file may hold one in memory */
 #define BS_CKPTASK_FILES_MAX 64u
 
 enum bs_ckptask_need { BS_CKPTASK_HOST, BS_CKPTASK_REQUIRED, BS_CKPTASK_OPTIONAL };

@@ -75,6 +75,10 @@ UNIT_TESTS += %D%/test-hdfs-fskeep
 tests_unit_test_hdfs_fskeep_SOURCES = %D%/test-hdfs-fskeep.c %D%/unit.h
 tests_unit_test_hdfs_fskeep_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-hdfs-mount
+tests_unit_test_hdfs_mount_SOURCES = %D%/test-hdfs-mount.c %D%/unit.h
+tests_unit_test_hdfs_mount_LDADD = $(HDFSFS_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-hdfs-proto
 tests_unit_test_hdfs_proto_SOURCES = %D%/test-hdfs-proto.c %D%/unit.h
 tests_unit_test_hdfs_proto_LDADD = $(HDFS_LIBS) $(CMOCKA_LIBS)

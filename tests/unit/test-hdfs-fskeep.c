@@ -3,10 +3,12 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "hdfs/fskeep.h"
 
 static int memory(void)
@@ -115,6 +117,44 @@ static void full_is_said(void **state)
 	assert_false(bs_fskeep_is_whole(server(fd, 2)));
 }
 
+static void *opens_and_closes(void *cookie)
+{
+	struct bs_fskeep *k = cookie;
+	struct bs_fskeep_handle h = { .kind = BS_FSKEEP_READS };
+	uint32_t slots[64];
+
+	for (unsigned int round = 1; round <= 64; round++) {
+		for (unsigned int i = 0; i < round; i++) {
+			slots[i] = bs_fskeep_add_handle(k, &h);
+			if (!slots[i])
+				return k;
+		}
+		for (unsigned int i = 0; i < round; i++)
+			bs_fskeep_drop_handle(k, slots[i]);
+	}
+	return NULL;
+}
+
+/* The list of free entries grows while others take from it. */
+static void many_threads_open_and_close(void **state)
+{
+	bs_autofd int fd = memory();
+	struct bs_fskeep *k = server(fd, 1);
+	struct bs_fskeep_handle h;
+	pthread_t threads[8];
+	uint32_t slot = 0;
+	void *failed;
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, opens_and_closes, k), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(threads); i++) {
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+	assert_false(bs_fskeep_next_handle(k, &slot, &h));
+	assert_true(bs_fskeep_is_whole(k));
+}
+
 static void what_is_no_such_memory(void **state)
 {
 	bs_autofd int fd = memory(), small = bs_memfd("small");
@@ -141,6 +181,7 @@ int main(void)
 		UNIT_TEST(the_next_server_finds_all),
 		UNIT_TEST(without_memory_nothing_is_kept),
 		UNIT_TEST(full_is_said),
+		UNIT_TEST(many_threads_open_and_close),
 		UNIT_TEST(what_is_no_such_memory),
 	};
 

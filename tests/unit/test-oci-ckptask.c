@@ -39,7 +39,7 @@ static void all_that_can_be_said(void **state)
 	assert_int_equal(a.unit + a.files, 0);
 	assert_int_equal(a.need, BS_CKPTASK_HOST);
 	bs_ckptask_done(&a);
-	assert_int_equal(bs_ckptask_parse(S ",target=/c,unit=1G,files=64,ro,required=yes", &a,
+	assert_int_equal(bs_ckptask_parse(S ",target=/c,unit=64M,files=64,ro,required=yes", &a,
 					  NULL),
 			 0);
 	assert_int_equal(a.need, BS_CKPTASK_REQUIRED);
@@ -90,7 +90,7 @@ static void what_is_wrong_is_said(void **state)
 		{ S ",target=/c,layout=raid", "layout 'raid'" },
 		{ S ",target=/c,unit=0", "unit" },
 		{ S ",target=/c,unit=5000", "unit" },
-		{ S ",target=/c,unit=1025M", "unit" },
+		{ S ",target=/c,unit=65M", "unit" },
 		{ S ",target=/c,unit=99999999999999999999", "unit" },
 		{ S ",target=/c,files=0", "files" },
 		{ S ",target=/c,files=65", "files" },
