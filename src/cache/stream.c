@@ -752,7 +752,8 @@ static void go_on(struct stream *st)
 			submit(r);
 	} while (r || again);
 	(void)pthread_mutex_lock(&f->lock);
-	last = --st->steppers == 0 && st->running == 0 && !st->holding;
+	last = --st->steppers == 0 && st->running == 0 &&
+	       !(st->holding && st->next < st->o.n_segments);
 	st->ending = last;
 	(void)pthread_mutex_unlock(&f->lock);
 	if (!last)

@@ -175,6 +175,13 @@ static void nobody_is_recorded(struct super *s, const struct hot *h)
 		    bs_streq(r->digest, h->image->digest))
 			return;
 	}
+	bs_list_for_each(it, &s->hots) { /* or is going to be */
+		const struct hot *o = bs_list_entry(it, struct hot, all);
+
+		if (o != h && o->waiter && o->image == h->image &&
+		    bs_streq(bs_msg_text(&o->start, BS_TAG_WORKLOAD, 0), workload))
+			return;
+	}
 	end_recording(s, h->image->digest, workload, true);
 }
 

@@ -11,7 +11,7 @@
  * While somebody waits for a fetch of his, and for a moment after, what else comes of the host
  * must not fill the queues on the way, for he would stand in them: of the background, and of the
  * hot lane what is not for his own image, one transfer runs at a time, and after it there is a
- * rest as long as it took. So at least half of the link is his.
+ * rest as long as it took, BS_YIELD_QUIET_NS at most. So about half of the link is his.
  *
  * Pure arithmetic; the caller's thread.
  */

@@ -130,9 +130,15 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	r->pub.image = image;
 	r->pub.node = node_of(id);
 	r->pub.recorded = true;
-	if (begin && bs_hotstart_is_recording(hs, id))
-		return 0; /* another start of it was first */
-	if (begin)	  /* of one that nobody took up: it is over */
+	if (begin && bs_hotstart_is_recording(hs, id)) { /* another start of it was first */
+		(void)pthread_mutex_lock(&hs->lock);
+		old = find_recorded(hs, r->pub.node);
+		if (old)
+			old->nobody = false;
+		(void)pthread_mutex_unlock(&hs->lock);
+		return 0;
+	}
+	if (begin) /* of one that nobody took up: it is over */
 		(void)unlinkat(bs_cached_dirfd(image), name, 0);
 	if (begin || bs_hot_has_file(image, id, "rec")) {
 		rc = bs_recording_open(bs_cached_dirfd(image), name,
@@ -150,7 +156,7 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 		r = NULL;
 	} else if (begin && !old->recording) {
 		old->recording = bs_take(&r->recording);
-		old->built = false;
+		old->built = old->nobody = false;
 		old->pack[0] = '\0';
 	}
 	(void)pthread_cond_signal(&hs->changed);
