@@ -82,6 +82,7 @@ static int open_to(struct end *e, const struct ctl_ckpt_how *how, const char *la
 {
 	const unsigned int flags = BS_CKPT_WRITE | BS_CKPT_CREATE |
 				   (force ? BS_CKPT_TRUNC : BS_CKPT_EXCL);
+	struct stat st;
 	int r;
 
 	if (ctl_ckpt_is_url(e->name)) {
@@ -91,10 +92,11 @@ static int open_to(struct end *e, const struct ctl_ckpt_how *how, const char *la
 					    0644, &e->f, err);
 	}
 	e->fd = open(e->name, O_WRONLY | O_CREAT | (force ? O_TRUNC : O_EXCL) | O_CLOEXEC, 0666);
-	e->made = e->fd >= 0;
-	return e->fd < 0 ? bs_fail_errno(err, -errno, "make '%s'%s", e->name,
-					 errno == EEXIST ? " (see --force)" : "")
-			 : 0;
+	if (e->fd < 0 || fstat(e->fd, &st) < 0)
+		return bs_fail_errno(err, -errno, "make '%s'%s", e->name,
+				     errno == EEXIST ? " (see --force)" : "");
+	e->made = S_ISREG(st.st_mode); /* else it is a pipe or a device, and stays */
+	return 0;
 }
 
 static int put(struct end *e, const void *buf, size_t len, uint64_t off, struct bs_error *err)
@@ -112,7 +114,7 @@ static int finish(struct end *e, struct bs_error *err)
 {
 	if (e->f)
 		return bs_ckpt_close(bs_take(&e->f), err);
-	return fsync(e->fd) < 0 ? bs_fail_errno(err, -errno, "write '%s'", e->name) : 0;
+	return e->made && fsync(e->fd) < 0 ? bs_fail_errno(err, -errno, "write '%s'", e->name) : 0;
 }
 
 /*

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/path.h"
@@ -21,13 +20,16 @@ static const char *path_of(const char *url)
 	return rest ? strchr(rest + 3, '/') : NULL;
 }
 
-/* The same scheme and authority, and a path at or below the other's. */
+/*
+ * The same scheme and authority, to the letter, as Hadoop's configuration is searched for
+ * them, and a path at or below the other's.
+ */
 static bool is_below(const char *url, const char *dir)
 {
 	const char *path = path_of(url), *top = path_of(dir);
 
 	return path && top && path - url == top - dir &&
-	       strncasecmp(url, dir, (size_t)(path - url)) == 0 && bs_path_is_clean(path) &&
+	       strncmp(url, dir, (size_t)(path - url)) == 0 && bs_path_is_clean(path) &&
 	       bs_path_is_below(path, top);
 }
 

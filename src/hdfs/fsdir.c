@@ -83,8 +83,10 @@ void bs_fsop_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 	d->slot = bs_fskeep_add_handle(bs_fs_of(req)->nodes.keep,
 				       &(struct bs_fskeep_handle){
 					       .kind = BS_FSKEEP_DIR, .fh = fi->fh, .node = ino });
-	if (fuse_reply_open(req, fi) < 0)
+	if (fuse_reply_open(req, fi) < 0) {
+		bs_fskeep_drop_handle(bs_fs_of(req)->nodes.keep, d->slot);
 		dir_put(d);
+	}
 }
 
 void bs_fsop_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -18,6 +18,8 @@
 
 #define NOTIFY_RESEND 7 /* enum fuse_notify_code; newer than Debian 12's header */
 
+#define SOURCE_MAX 255 /* that fsconfig(2) takes of a string */
+
 int bs_fusedev_open(struct bs_error *err)
 {
 	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -30,13 +32,17 @@ int bs_fusedev_open(struct bs_error *err)
 int bs_fusedev_mount(int fuse_fd, const struct bs_fusedev_mount *m, struct bs_error *err)
 {
 	bs_autofd int fs = bs_mountfd_open("fuse", err);
-	char number[16];
+	const char *source = m->source ? m->source : "bootseer";
+	char number[16], shown[SOURCE_MAX + 1];
 	int r;
 
 	if (fs < 0)
 		return fs;
+	/* it is only shown: the server knows all of it */
+	if (snprintf(shown, sizeof(shown), "%s", source) >= (int)sizeof(shown))
+		(void)snprintf(shown + SOURCE_MAX - 3, 4, "...");
 	(void)snprintf(number, sizeof(number), "%d", fuse_fd);
-	if ((r = bs_mountfd_set(fs, "source", m->source ? m->source : "bootseer", err)) < 0 ||
+	if ((r = bs_mountfd_set(fs, "source", shown, err)) < 0 ||
 	    (r = bs_mountfd_set(fs, "subtype", m->subtype, err)) < 0 ||
 	    (r = bs_mountfd_set(fs, "fd", number, err)) < 0 ||
 	    (r = bs_mountfd_set(fs, "rootmode", "40000", err)) < 0 ||

@@ -243,9 +243,13 @@ static int add(struct bs_ckptasks *l, const char *key, const struct bs_json *val
 	a->name[sizeof(a->name) - 1] = '\0';
 	l->n++;
 	for (size_t i = 0; i + 1 < l->n; i++) {
-		if (bs_streq(l->v[i].target, a->target))
-			return bs_fail(err, -EINVAL, "target '%.80s' is another's already",
-				       a->target);
+		/* one would cover the other, or make a directory in it */
+		if (bs_path_is_below(l->v[i].target, a->target) ||
+		    bs_path_is_below(a->target, l->v[i].target))
+			return bs_fail(err, -EINVAL,
+				       "target '%.80s' and another's, '%.80s', are the same or lie "
+				       "one in the other",
+				       a->target, l->v[i].target);
 	}
 	return 0;
 }

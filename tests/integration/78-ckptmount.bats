@@ -53,6 +53,18 @@ teardown() {
 	ckpt_ended "$pid"
 }
 
+@test "a source with a name that is longer than the kernel shows" {
+	local path
+	path=/r/$(printf 'n%.0s' {1..200})/$(printf 'm%.0s' {1..200})
+	hdfs_rest PUT "$path" op=MKDIRS
+	ckpt_mount m "$path"
+	[[ $(findmnt -no SOURCE "$BST_ROOT/m") == "$HDFS_URI/r/"n*... ]]
+	echo kept >"$BST_ROOT/m/file"
+	[ "$(cat "$BST_ROOT/m/file")" = kept ]
+	umount "$BST_ROOT/m"
+	hdfs_rest DELETE "/r/$(printf 'n%.0s' {1..200})" 'op=DELETE&recursive=true'
+}
+
 @test "the process that serves is nobody, and shut in" {
 	local pid status
 	ckpt_mount m /r

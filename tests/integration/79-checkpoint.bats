@@ -357,6 +357,12 @@ ctl_umount() {
 	[[ $output == *" segments with "*removed* ]]
 	bootseerctl ckpt export -q --force "$HDFS_URI/w/ctl/big" "$BST_ROOT/back"
 	cmp "$BST_ROOT/back" "$big"
+	# what is no file takes the bytes, and stays
+	mknod "$BST_ROOT/null" c 1 3
+	bootseerctl ckpt export -q --force "$HDFS_URI/w/ctl/big" "$BST_ROOT/null"
+	run bootseerctl ckpt export -q --force "$HDFS_URI/w/ctl/absent" "$BST_ROOT/null"
+	[ "$status" != 0 ]
+	[ -c "$BST_ROOT/null" ]
 	# a stripe with other bytes, and then without its end
 	local stripe
 	stripe=$(hdfs_dfs -ls -R /w/ctl/.bootseer 2>/dev/null | awk '/-of-/ { print $NF; exit }')

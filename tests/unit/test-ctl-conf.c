@@ -354,7 +354,9 @@ static void test_checkpoints(void **state)
 	assert_false(c.ckpt_required);
 	assert_int_equal(c.ckpt_options.n, 2);
 	assert_true(lets(&c, "hdfs://a/x", "/c", NULL, true));
-	assert_true(lets(&c, "hdfs://A/x/y", "/c/d", "train", true));
+	assert_true(lets(&c, "hdfs://a/x/y", "/c/d", "train", true));
+	/* to the letter, as name services are looked up */
+	assert_false(lets(&c, "hdfs://A/x/y", "/c/d", "train", true));
 	assert_true(lets(&c, "hdfs://a/x", "/d", "def", true));
 	assert_true(lets(&c, "webhdfs://b:9870/any", "/c", NULL, true));
 	assert_true(lets(&c, "hdfs:///d/e", "/c", NULL, true));

@@ -179,6 +179,12 @@ static void of_a_container(void **state)
 	refused("{\"dev.bootseer.checkpoint\":\"" S ",target=/a\","
 		"\"dev.bootseer.checkpoint.b\":\"" S ",target=/a\"}",
 		"another's");
+	refused("{\"dev.bootseer.checkpoint.a\":\"" S ",target=/a/b\","
+		"\"dev.bootseer.checkpoint.b\":\"" S ",target=/a\"}",
+		"one in the other");
+	refused("{\"dev.bootseer.checkpoint.a\":\"" S ",target=/a\","
+		"\"dev.bootseer.checkpoint.b\":\"" S ",target=/a/b\"}",
+		"one in the other");
 	assert_true(bs_ckptask_is_key("dev.bootseer.checkpoint.x"));
 	assert_false(bs_ckptask_is_key("dev.bootseer.checkpoints"));
 }
