@@ -87,10 +87,12 @@ nothing_left() {
 	for ((i = 0; i < 30; i++)); do
 		create "$BST_ROOT/b" k
 		sleep "0.$(printf %03d $((RANDOM % 100)))"
-		lazy_run delete -f k >>"$BST_LOG/delete.log" 2>&1 || :
+		lazy_run delete -f k >"$BST_LOG/deleted.log" 2>&1 || :
+		cat "$BST_LOG/deleted.log" >>"$BST_LOG/delete.log"
 		r=0
 		wait "$pid" || r=$?
-		if [ $r = 0 ] && [ -e "$BST_STATE/oci/k" ]; then
+		# runc's own delete may take half of what its create is making
+		if [ $r = 0 ] && [ -e "$BST_STATE/oci/k" ] && ! grep -q 'directory not empty' "$BST_LOG/deleted.log"; then
 			lazy_run start k
 		fi
 		lazy_run delete -f k >>"$BST_LOG/delete.log" 2>&1 || :
