@@ -96,10 +96,31 @@ int bs_fskeep_open(int fd, uint32_t number, struct bs_fskeep **ret, struct bs_er
 	generation = number;
 	if (k->m->magic == 0)
 		k->m->magic = MAGIC;
-	if (k->m->magic != MAGIC || find_free(k) < 0)
+	if (k->m->magic != MAGIC || find_free(k) < 0) {
+		(void)bs_fskeep_free(k);
 		return bs_fail(err, -EINVAL, "the kept memory cannot be read");
+	}
 	*ret = k;
 	return 0;
+}
+
+struct bs_fskeep *bs_fskeep_free(struct bs_fskeep *k)
+{
+	struct adopted_handle *a;
+	size_t pos = 0;
+
+	if (!k)
+		return NULL;
+	while ((a = bs_map_next(&adopted, &pos)))
+		free(a);
+	bs_map_done(&adopted);
+	bs_map_init(&adopted);
+	(void)munmap(k->m, sizeof(*k->m));
+	(void)pthread_mutex_destroy(&k->lock);
+	free(k->free_nodes);
+	free(k->free_handles);
+	free(k);
+	return NULL;
 }
 
 bool bs_fskeep_is_whole(const struct bs_fskeep *k)

@@ -42,6 +42,8 @@ struct bs_fskeep_handle {
 uint64_t bs_fskeep_bytes(void);
 /* fd: of that memory, borrowed. generation: from 1. */
 int bs_fskeep_open(int fd, uint32_t generation, struct bs_fskeep **ret, struct bs_error *err);
+/* Not the memory, which is for the next one. A server that serves needs it to its end. NULL. */
+struct bs_fskeep *bs_fskeep_free(struct bs_fskeep *k);
 
 /*
  * An entry's number, 0: there is no room; then no server takes over after this one. All of them

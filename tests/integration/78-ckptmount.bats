@@ -322,6 +322,8 @@ for i in range(20):
 	timeout 60 cmp "$BST_ROOT/m/data" "$HDFS_ROOT/data"
 	wait $!
 	echo "# killed: $((SECONDS - start)) s" >&3
+	# before: what "ip netns exec" starts keeps a copy of the mounts that there are
+	ckpt_umount m
 	hdfs_datanode_start 2
 	bst_wait 30 hdfs_live 4
 }

@@ -67,6 +67,7 @@ static void the_next_server_finds_all(void **state)
 	slot = bs_fskeep_add_handle(k, &h);
 	bs_fskeep_drop_handle(k, slot);
 
+	(void)bs_fskeep_free(k);
 	k = server(fd, 2);
 	assert_true(bs_fskeep_is_whole(k));
 	assert_int_equal(count_nodes(k, &sum), 9);
@@ -89,6 +90,7 @@ static void the_next_server_finds_all(void **state)
 	assert_true(bs_fskeep_fh(&thing) != fh);
 	/* what was free is used before what was never used */
 	assert_int_equal(bs_fskeep_add_node(k, &n), slots[4]);
+	(void)bs_fskeep_free(k);
 }
 
 static void without_memory_nothing_is_kept(void **state)
@@ -114,7 +116,10 @@ static void full_is_said(void **state)
 		n++;
 	assert_int_equal(n, 65536);
 	assert_false(bs_fskeep_is_whole(k));
-	assert_false(bs_fskeep_is_whole(server(fd, 2)));
+	(void)bs_fskeep_free(k);
+	k = server(fd, 2);
+	assert_false(bs_fskeep_is_whole(k));
+	(void)bs_fskeep_free(k);
 }
 
 static void *opens_and_closes(void *cookie)
@@ -153,12 +158,13 @@ static void many_threads_open_and_close(void **state)
 	}
 	assert_false(bs_fskeep_next_handle(k, &slot, &h));
 	assert_true(bs_fskeep_is_whole(k));
+	(void)bs_fskeep_free(k);
 }
 
 static void what_is_no_such_memory(void **state)
 {
 	bs_autofd int fd = memory(), small = bs_memfd("small");
-	struct bs_fskeep *k;
+	struct bs_fskeep *k, *other;
 	struct bs_fskeep_node n;
 	uint32_t bad[4] = { 1, 2, UINT32_MAX, UINT32_MAX }, slot = 0;
 	uint64_t sum;
@@ -172,7 +178,8 @@ static void what_is_no_such_memory(void **state)
 	assert_int_equal(count_nodes(k, &sum), 0);
 	assert_false(bs_fskeep_next_node(k, &slot, &n));
 	assert_int_equal(pwrite(fd, bad, 8, 0), 8);
-	assert_int_equal(bs_fskeep_open(fd, 2, &k, NULL), -EINVAL);
+	assert_int_equal(bs_fskeep_open(fd, 2, &other, NULL), -EINVAL);
+	(void)bs_fskeep_free(k);
 }
 
 int main(void)
