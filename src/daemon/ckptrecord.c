@@ -5,6 +5,7 @@
 
 #include "daemon/ckpts.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,20 +58,25 @@ void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_
 void ckpt_keep(struct super *s, const struct ckpt *c,
 	       void (*put)(struct super *s, const char *name, int fd))
 {
+	const struct {
+		const char *what;
+		int fd;
+	} all[] = {
+		{ "link", c->link.fd },
+		{ "pid", c->process.pidfd },
+		{ "fuse", c->fuse_fd },
+		{ "memory", c->memory_fd },
+		{ "mount", c->for_nobody ? -EBADF : c->mnt },
+	};
 	char name[KEPT_NAME_LEN];
 
-	ckpt_kept_name(c, "link", name);
-	put(s, name, c->link.fd);
-	ckpt_kept_name(c, "pid", name);
-	put(s, name, c->process.pidfd);
-	ckpt_kept_name(c, "fuse", name);
-	put(s, name, c->fuse_fd);
-	ckpt_kept_name(c, "memory", name);
-	put(s, name, c->memory_fd);
-	if (c->mnt < 0)
-		return;
-	ckpt_kept_name(c, "mount", name);
-	put(s, name, c->mnt);
+	static_assert(BS_ARRAY_LEN(all) == CKPT_KEPT_MAX, "what the keeper has room for");
+	for (size_t i = 0; i < BS_ARRAY_LEN(all); i++) {
+		if (all[i].fd < 0)
+			continue;
+		ckpt_kept_name(c, all[i].what, name);
+		put(s, name, all[i].fd);
+	}
 }
 
 void ckpts_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd))
@@ -226,20 +232,60 @@ void ckpts_adopt(struct super *s, const char *name, int fd)
 	}
 }
 
+static void drop_kept(struct super *s, const struct ckpt *c, const char *what, int *fd)
+{
+	char name[KEPT_NAME_LEN];
+
+	ckpt_kept_name(c, what, name);
+	kept_drop(s, name);
+	*fd = bs_close(*fd);
+}
+
+/* Nobody knows what it serves to whom: as for nobody in particular, who unmounts it ends it. */
+static int without_record(struct super *s, struct ckpt *c)
+{
+	free(c->source);
+	free(c->options);
+	c->source = strdup("?");
+	c->options = strdup("");
+	bs_strv_done(&c->holders);
+	c->for_nobody = true;
+	ckpt_drop_mount(s, c);
+	drop_kept(s, c, "fuse", &c->fuse_fd); /* the next one's generation is not known */
+	return c->source && c->options ? 0 : -ENOMEM;
+}
+
+/*
+ * A server that lives is neither killed nor told to end for what whoever kept it has lost: it
+ * is only less than it was.
+ */
 static int settle_one(struct super *s, struct ckpt *c)
 {
 	int r = read_record(s, c);
 
 	c->state = SERVING;
-	if (r == 0 &&
-	    (c->link.fd < 0 || c->process.pidfd < 0 || c->fuse_fd < 0 || c->memory_fd < 0))
+	if (r < 0)
+		bs_log_error("what is known of checkpoint mount %s cannot be read (%s); its server "
+			     "goes on until it is unmounted",
+			     c->id, strerrorname_np(-r));
+	if (r < 0)
+		r = without_record(s, c);
+	if (r == 0 && c->link.fd < 0 && c->process.pidfd < 0)
 		r = -ENODATA;
+	/* one that cannot be spoken to: its end is seen all the same */
+	if (r == 0 && c->link.fd < 0) {
+		c->link = (struct watch){ bs_dup(c->process.pidfd), ckpt_link_ready };
+		r = c->link.fd < 0 ? c->link.fd : 0;
+	}
 	if (r == 0)
 		r = super_watch(s, &c->link);
 	if (r < 0)
 		return r;
-	if (c->mnt < 0 && !c->for_nobody)
-		ckpt_end(s, c); /* it was ending */
+	if (c->fuse_fd < 0 || c->memory_fd < 0)
+		bs_log_warning("'%s' (%s): when its server dies no other can go on", c->source,
+			       c->id);
+	if (c->holders.n == 0 && !c->for_nobody)
+		ckpt_end(s, c); /* it was ending, or nobody had it yet */
 	return 0;
 }
 
@@ -256,7 +302,7 @@ void ckpts_settle(struct super *s)
 			continue;
 		bs_log_error("checkpoint mount %s was not taken over (%s)", c->id,
 			     strerrorname_np(-r));
-		ckpt_forget(s, c);
+		ckpt_let_go(s, c);
 	}
 	d = bs_opendir_at(s->ckpts_fd, ".");
 	while (d && (e = readdir(d))) {

@@ -57,12 +57,11 @@
 #define DEATHS_NS (60 * BS_NS_PER_S) /* further apart they are no row */
 #define DEATHS_MAX 5u		     /* what kills them may be a request that is repeated */
 #define STATUS_NS (2 * BS_NS_PER_S)
-#define CKPTS_MAX 256u
 #define READAHEAD_KIB 1024u
 
 /* --- mounts ---------------------------------------------------------------------------------- */
 
-static void drop_mount(struct super *s, struct ckpt *c)
+void ckpt_drop_mount(struct super *s, struct ckpt *c)
 {
 	char name[KEPT_NAME_LEN];
 
@@ -90,12 +89,18 @@ static void fail_asks(struct super *s, struct ckpt *c, int result, const char *t
 	}
 }
 
-/* Ends its process if that has not ended, and forgets it. */
+void ckpt_let_go(struct super *s, struct ckpt *c)
+{
+	c->process.pid = 0;
+	ckpt_forget(s, c);
+}
+
 void ckpt_forget(struct super *s, struct ckpt *c)
 {
 	char name[KEPT_NAME_LEN];
 
-	drop_mount(s, c);
+	fail_asks(s, c, -EIO, "its server has ended");
+	ckpt_drop_mount(s, c);
 	if (c->state != STARTING) {
 		ckpt_kept_name(c, "link", name);
 		kept_drop(s, name);
@@ -161,7 +166,7 @@ void ckpt_end(struct super *s, struct ckpt *c)
 
 	if (c->state == ENDING)
 		return;
-	drop_mount(s, c);
+	ckpt_drop_mount(s, c);
 	c->state = ENDING;
 	c->deadline_ns = bs_clock_ns() + END_NS;
 	bs_msg_init(&m, BS_MSG_QUIT, 0);
@@ -185,15 +190,13 @@ static void became_ready(struct super *s, struct ckpt *c)
 	(void)bs_fusedev_set_readahead(c->mnt, READAHEAD_KIB); /* slower with the kernel's own */
 	if (ckpt_write_record(s, c) < 0)
 		bs_log_warning("'%s': its record cannot be written, continuing", c->source);
+	/* first: what somebody has, whoever comes after us must know */
+	ckpt_keep(s, c, kept_put);
 	bs_list_for_each(it, &c->asks)
 		grant(s, c, bs_list_entry(it, struct ask, all));
-	if (c->for_nobody) {
+	if (c->for_nobody)
 		c->mnt = bs_close(c->mnt);
-		ckpt_keep(s, c, kept_put);
-		return;
-	}
-	ckpt_keep(s, c, kept_put);
-	if (c->holders.n == 0) /* all who asked have gone away */
+	else if (c->holders.n == 0) /* all who asked have gone away */
 		ckpt_end(s, c);
 }
 
@@ -313,7 +316,7 @@ static bool start_again(struct super *s, struct ckpt *c)
 		c->deaths = 0;
 	c->died_ns = now;
 	if (c->state != SERVING || c->said_unmounted || s->stop || ++c->deaths > DEATHS_MAX ||
-	    c->generation >= UINT16_MAX)
+	    c->fuse_fd < 0 || c->memory_fd < 0 || c->generation >= UINT16_MAX)
 		return false;
 	super_unwatch(s, &c->link);
 	c->link.fd = bs_close(c->link.fd);
@@ -394,7 +397,8 @@ static struct ckpt *find_same(struct super *s, const char *source, const char *o
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
 
 		if (c->state != ENDING && !c->for_nobody && !c->said_unmounted &&
-		    bs_streq(c->source, source) && bs_streq(c->options, options))
+		    (c->state == STARTING || c->mnt >= 0) && bs_streq(c->source, source) &&
+		    bs_streq(c->options, options))
 			return c;
 	}
 	return NULL;

@@ -7,6 +7,8 @@
 #include "daemon/super.h"
 
 #define CKPTS_KEPT "ckpt-" /* what the names begin with under which their descriptors are kept */
+#define CKPTS_MAX 256u	   /* on a node */
+#define CKPT_KEPT_MAX 5u   /* descriptors of each: see ckpt_keep */
 
 struct bs_json;
 
@@ -22,7 +24,7 @@ struct ckpt {
 	bool for_nobody; /* not held by containers */
 	enum ckpt_state state;
 	int mnt;		/* -EBADF: not kept open */
-	int fuse_fd, memory_fd; /* what the next server goes on with */
+	int fuse_fd, memory_fd; /* what the next server goes on with; -EBADF: there is none */
 	uint32_t generation;	/* of the server, from 1 */
 	bool again;		/* one that takes over is starting */
 	unsigned int deaths;	/* in a row */
@@ -46,8 +48,11 @@ struct ask {
 /* --- of ckpts.c and ckptrecord.c -------------------------------------------------------------- */
 struct ckpt *ckpt_new(struct super *s, const char *id);
 struct ckpt *ckpt_find(struct super *s, const char *id);
-/* Ends its server, if that has not ended, and forgets it. */
+/* Ends its server, if that has not ended, fails who waits, and forgets it. */
 void ckpt_forget(struct super *s, struct ckpt *c);
+/* The same, but a server that lives goes on until its mount is unmounted everywhere. */
+void ckpt_let_go(struct super *s, struct ckpt *c);
+void ckpt_drop_mount(struct super *s, struct ckpt *c);
 /* Tells its server to end once nobody has a file open. */
 void ckpt_end(struct super *s, struct ckpt *c);
 void ckpt_link_ready(struct super *s, struct watch *w, uint32_t events);
