@@ -26,7 +26,9 @@ struct ckpt {
 	int mnt;		/* -EBADF: not kept open */
 	int fuse_fd, memory_fd; /* what the next server goes on with; -EBADF: there is none */
 	uint32_t generation;	/* of the server, from 1 */
-	bool again;		/* one that takes over is starting */
+	bool again;		/* one that takes over is starting, or to be started: */
+	uint64_t again_ns;	/* then; 0: it is starting */
+	unsigned int tries;	/* that failed in a row */
 	unsigned int deaths;	/* in a row */
 	uint64_t died_ns;
 	struct bs_child process;

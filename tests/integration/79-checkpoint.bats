@@ -509,3 +509,39 @@ False 3000000" ]
 other_server() {
 	[ -n "$(servers)" ] && [ "$(servers)" != "$1" ]
 }
+
+# namenodes SIGNAL
+namenodes() {
+	local n=0
+	# shellcheck disable=SC2086
+	for _ in $HDFS_NAMENODES; do
+		n=$((n + 1))
+		kill -s "$1" "$(hdfs_namenode_pid "$n")"
+	done
+}
+
+@test "its server killed while HDFS is away: who reads waits, and goes on when it is back" {
+	local dir=$BST_ROOT/m pid reading
+	mkdir "$dir"
+	conf 'node autostart = yes'
+	bootseerctl ckpt mount "$HDFS_URI/r" "$dir" -o ro,deadline=2s
+	bst_defer ctl_umount "$dir"
+	mkfifo "$BST_ROOT/go"
+	# nobody else has it open, for a close waits for the server as well
+	(read -r _ <"$BST_ROOT/go" || :; exec cmp - "$HDFS_ROOT/data") <"$dir/data" 3>&- 4>&- &
+	reading=$!
+	exec 5>"$BST_ROOT/go"
+	bst_defer namenodes CONT
+	namenodes STOP
+	pid=$(servers)
+	kill -KILL "$pid"
+	exec 5>&-
+	bst_wait 30 grep -q 'cannot go on yet' "$BST_RUN/bootseerd.log"
+	[ "$(node_status '.checkpoints[0].state')" = serving ]
+	kill -0 "$reading"
+	namenodes CONT
+	wait "$reading"
+	cmp "$dir/data" "$HDFS_ROOT/data"
+	umount "$dir"
+	bst_wait 20 nothing_served
+}

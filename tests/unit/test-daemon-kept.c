@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/rmtree.h"
 #include "base/str.h"
@@ -513,6 +514,95 @@ static void one_that_nobody_has_is_told_to_end(void **state)
 	ckpt_done(&k);
 }
 
+/*
+ * This program as the one that is started (daemon/program.h): the generation after that of the
+ * record finds HDFS away, the next one serves until its link ends; one of a hundred is too full.
+ */
+static int be_server(void)
+{
+	uint64_t generation = 0;
+	bs_automsg m, ready, last;
+
+	bs_msg_init(&m, 0, 0);
+	bs_msg_init(&ready, BS_MSG_READY, 0);
+	bs_msg_init(&last, 0, 0);
+	if (bs_msg_recv(FIRST_FD, &m) < 0 || bs_msg_u64(&m, BS_TAG_EPOCH, &generation) < 0)
+		return 1;
+	(void)bs_msg_add_u64(&ready, BS_TAG_RESULT,
+			     generation == 4	 ? EHOSTUNREACH
+			     : generation == 101 ? EOVERFLOW
+						 : 0);
+	if (bs_msg_send(FIRST_FD, &ready) < 0 || generation == 4 || generation == 101)
+		return 1;
+	return bs_msg_recv(FIRST_FD, &last) < 0;
+}
+
+/* One event of the mount. */
+static void one_event(struct ckpt_case *k)
+{
+	struct epoll_event ev;
+
+	do {
+		assert_int_equal(epoll_wait(k->s.epoll, &ev, 1, 10000), 1);
+	} while (ev.data.ptr != &k->c->link);
+	ckpt_link_ready(&k->s, &k->c->link, ev.events);
+	k->c = ckpt_find(&k->s, ID);
+}
+
+static void server_dies(struct ckpt_case *k)
+{
+	(void)kill(k->pid, SIGKILL);
+	k->server = bs_close(k->server);
+	one_event(k);
+}
+
+static void a_takeover_that_failed_is_tried_again(void **state)
+{
+	struct ckpt_case k;
+
+	ckpt_begin(&k, "lpfmM", "\"one\"");
+	server_dies(&k);
+	assert_true(k.c->again && k.c->again_ns == 0);
+	one_event(&k);
+	assert_non_null(k.c);
+	assert_true(k.c->again && k.c->again_ns > bs_clock_ns() && k.c->tries == 1);
+	assert_true(ckpts_waiting(&k.s));
+	ckpts_expire(&k.s, bs_clock_ns());
+	assert_true(k.c->link.fd < 0);
+	ckpts_expire(&k.s, k.c->again_ns);
+	assert_int_equal(k.c->generation, 5);
+	one_event(&k);
+	assert_false(k.c->again);
+	assert_int_equal(k.c->state, SERVING);
+	assert_int_equal(k.c->holders.n, 1);
+	ckpt_done(&k);
+}
+
+static void until_its_containers_are_gone(void **state)
+{
+	struct ckpt_case k;
+
+	ckpt_begin(&k, "lpfmM", "\"one\"");
+	server_dies(&k);
+	one_event(&k);
+	ckpts_released(&k.s, "one");
+	ckpts_expire(&k.s, bs_clock_ns());
+	assert_null(ckpt_find(&k.s, ID));
+	ckpt_done(&k);
+}
+
+static void unless_it_would_fail_each_time(void **state)
+{
+	struct ckpt_case k;
+
+	ckpt_begin(&k, "lpfmM", "\"one\"");
+	k.c->generation = 100;
+	server_dies(&k);
+	one_event(&k);
+	assert_null(k.c);
+	ckpt_done(&k);
+}
+
 static unsigned int count_fds(pid_t pid)
 {
 	char path[64];
@@ -587,7 +677,7 @@ static void a_keeper_has_room_for_all_checkpoints(void **state)
 	(void)bs_close(pair[0]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_names_tell_of_readahead),
@@ -603,7 +693,12 @@ int main(void)
 		cmocka_unit_test(nor_is_it_ended_for_want_of_its_record),
 		cmocka_unit_test(one_that_nobody_has_is_told_to_end),
 		cmocka_unit_test(a_keeper_has_room_for_all_checkpoints),
+		cmocka_unit_test(a_takeover_that_failed_is_tried_again),
+		cmocka_unit_test(until_its_containers_are_gone),
+		cmocka_unit_test(unless_it_would_fail_each_time),
 	};
 
+	if (argc > 1)
+		return be_server();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
