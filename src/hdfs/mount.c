@@ -157,7 +157,7 @@ static int one(char *word, bool sloppy, struct bs_mount_options *m, struct bs_er
 static int check(const struct bs_mount_options *m, struct bs_error *err)
 {
 	/* who they log in is who one is: another name would be believed by nobody but its giver */
-	if (m->user && (m->kerberos || m->token || getenv("HADOOP_TOKEN_FILE_LOCATION")))
+	if (m->user && (m->kerberos || m->token || secure_getenv("HADOOP_TOKEN_FILE_LOCATION")))
 		return bs_fail(
 			err, -EINVAL,
 			"option 'user': '%s' cannot be had with Kerberos or a token: HDFS takes "
