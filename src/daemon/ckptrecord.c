@@ -17,6 +17,7 @@
 
 #include "base/atomicfile.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -206,6 +207,12 @@ static pid_t pid_of(int pidfd)
 	return bs_parse_u32(at, &pid) < 0 ? 0 : (pid_t)pid; /* "-1": another's namespace, or gone */
 }
 
+bool ckpts_is_of_process(const char *kept_name)
+{
+	return bs_str_after(kept_name, CKPTS_KEPT "link:") ||
+	       bs_str_after(kept_name, CKPTS_KEPT "pid:");
+}
+
 void ckpts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *rest = bs_str_after(name, CKPTS_KEPT), *id = rest ? strchr(rest, ':') : NULL;
@@ -255,15 +262,30 @@ static int without_record(struct super *s, struct ckpt *c)
 	return c->source && c->options ? 0 : -ENOMEM;
 }
 
+/* One whose server was ended with all other processes. */
+static int start_one(struct super *s, struct ckpt *c)
+{
+	if (c->fuse_fd < 0 || c->memory_fd < 0)
+		return -ENODATA;
+	bs_log_warning("the server of '%s' (%s) was ended, starting another; files that were "
+		       "being written are lost",
+		       c->source, c->id);
+	c->started_ns = bs_clock_ns();
+	ckpt_go_on(s, c);
+	return 0;
+}
+
 /*
  * A server that lives is neither killed nor told to end for what whoever kept it has lost: it
  * is only less than it was.
  */
-static int settle_one(struct super *s, struct ckpt *c)
+static int settle_one(struct super *s, struct ckpt *c, bool none_lives)
 {
 	int r = read_record(s, c);
 
 	c->state = SERVING;
+	if (none_lives)
+		return r == 0 ? start_one(s, c) : r;
 	if (r < 0)
 		bs_log_error("what is known of checkpoint mount %s cannot be read (%s); its server "
 			     "goes on until it is unmounted",
@@ -289,14 +311,14 @@ static int settle_one(struct super *s, struct ckpt *c)
 	return 0;
 }
 
-void ckpts_settle(struct super *s)
+void ckpts_settle(struct super *s, bool none_lives)
 {
 	const struct dirent *e;
 	DIR *d;
 
 	bs_list_for_each(it, &s->ckpts) {
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
-		int r = settle_one(s, c);
+		int r = settle_one(s, c, none_lives);
 
 		if (r == 0)
 			continue;

@@ -21,7 +21,8 @@
  * it is unmounted.
  *
  * The server does not need us: it goes on when we die, and the supervisor after us finds its
- * socket, its pidfd and the mount with the keeper, and the rest in RUN_DIR/ckpts/ID.json.
+ * socket, its pidfd and the mount with the keeper, and the rest in RUN_DIR/ckpts/ID.json. A
+ * service manager ends it with us: then the next supervisor starts another as after a death.
  */
 #include "config.h"
 
@@ -321,8 +322,7 @@ static void try_later(struct super *s, struct ckpt *c, const char *why)
 	c->again_ns = bs_clock_ns() + pause_ns;
 }
 
-/* The next one, with what the last has left. */
-static void go_on(struct super *s, struct ckpt *c)
+void ckpt_go_on(struct super *s, struct ckpt *c)
 {
 	struct bs_error err = BS_ERROR_INIT;
 
@@ -359,7 +359,7 @@ static bool start_again(struct super *s, struct ckpt *c)
 	fail_asks(s, c, -EAGAIN, "its server died, try again");
 	c->started_ns = now;
 	c->tries = 0;
-	go_on(s, c);
+	ckpt_go_on(s, c);
 	return true;
 }
 
@@ -692,7 +692,7 @@ static void expire_again(struct super *s, struct ckpt *c, uint64_t now_ns)
 	if (!c->again_ns) {
 		try_later(s, c, "it takes too long");
 	} else if (can_go_on(s, c)) {
-		go_on(s, c);
+		ckpt_go_on(s, c);
 	} else {
 		bs_log_info("'%s' (%s) is unmounted", c->source, c->id);
 		ckpt_forget(s, c);

@@ -57,6 +57,8 @@ void ckpt_let_go(struct super *s, struct ckpt *c);
 void ckpt_drop_mount(struct super *s, struct ckpt *c);
 /* Tells its server to end once nobody has a file open. */
 void ckpt_end(struct super *s, struct ckpt *c);
+/* Starts the next server, with what the last has left; tries again by itself. */
+void ckpt_go_on(struct super *s, struct ckpt *c);
 void ckpt_link_ready(struct super *s, struct watch *w, uint32_t events);
 void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_LEN]);
 void ckpt_keep(struct super *s, const struct ckpt *c,
@@ -76,7 +78,9 @@ void ckpts_released(struct super *s, const char *container);
 void ckpts_client_gone(struct super *s, const struct client *c);
 /* Takes over one of the descriptors that a keeper held; then, once, all that came. */
 void ckpts_adopt(struct super *s, const char *name, int fd);
-void ckpts_settle(struct super *s);
+/* none_lives: whoever kept them had all processes ended. */
+void ckpts_settle(struct super *s, bool none_lives);
+bool ckpts_is_of_process(const char *kept_name);
 void ckpts_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd));
 /* Those of containers that are gone. */
 void ckpts_sweep(struct super *s);

@@ -545,3 +545,38 @@ namenodes() {
 	umount "$dir"
 	bst_wait 20 nothing_served
 }
+
+# unit_ready N: a service manager saw bootseerd ready more than N times, and a server is there.
+unit_ready() {
+	[ "$(grep -cx ready "$BST_ROOT/events")" -gt "$1" ] && [ -n "$(servers)" ] &&
+		[ "$(node_status '.checkpoints[0].state')" = serving ]
+}
+
+@test "under a service manager all processes are killed: the container reads on, the next ones serve it" {
+	local i
+	bst_spawn unit "${bst_lib:?}/fakesystemd.py" "$BST_RUN/bootseerd.sock" "$BST_ROOT/events" \
+		"$BOOTSEER_BUILDDIR/bootseerd" --config "$BOOTSEER_CONFIG"
+	bst_wait 10 grep -qx ready "$BST_ROOT/events"
+	bundle "source=$HDFS_URI/r,target=/ckpt" sleep 1000
+	shim create -b "$B" "$ID" </dev/null >/dev/null 2>&1
+	shim start "$ID"
+	exec 5<"$(inside "$ID")/data"
+	for i in 1 2; do
+		# shellcheck disable=SC2046
+		kill -KILL $(pgrep -f -- "^$BOOTSEER_BUILDDIR/bootseerd .*--config $BOOTSEER_CONFIG") || :
+		bst_wait 20 unit_ready "$i"
+	done
+	cmp - "$HDFS_ROOT/data" <&5
+	exec 5<&-
+	cmp "$(inside "$ID")/data" "$HDFS_ROOT/data"
+	[ "$(node_status '.checkpoints[0].holders | length')" = 1 ]
+	# the supervisor alone: the manager ends the rest
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 20 unit_ready 3
+	cmp "$(inside "$ID")/data" "$HDFS_ROOT/data"
+	shim delete --force "$ID"
+	all_gone
+	[ "$(grep -c '^store ckpt-fuse@' "$BST_ROOT/events")" -ge 1 ]
+	[ "$(grep -c '^remove ckpt-' "$BST_ROOT/events")" = 3 ]
+	bst_stop unit
+}

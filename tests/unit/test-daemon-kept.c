@@ -387,6 +387,8 @@ struct ckpt_case {
 	struct ckpt *c;
 };
 
+static bool none_lives;
+
 /* kept: which descriptors of one mount a keeper has; holders: NULL: there is no record. */
 static void ckpt_begin(struct ckpt_case *k, const char *kept, const char *holders)
 {
@@ -426,7 +428,7 @@ static void ckpt_begin(struct ckpt_case *k, const char *kept, const char *holder
 	}
 	(void)bs_close(pair[1]);
 	(void)bs_close(pidfd);
-	ckpts_settle(&k->s);
+	ckpts_settle(&k->s, none_lives);
 	k->c = ckpt_find(&k->s, ID);
 }
 
@@ -603,6 +605,37 @@ static void unless_it_would_fail_each_time(void **state)
 	ckpt_done(&k);
 }
 
+/* A service manager has the connections and no process. */
+static void what_a_manager_held_is_served_again(void **state)
+{
+	struct ckpt_case k;
+
+	assert_true(ckpts_is_of_process(CKPTS_KEPT "link:" ID));
+	assert_true(ckpts_is_of_process(CKPTS_KEPT "pid:" ID));
+	assert_false(ckpts_is_of_process(CKPTS_KEPT "fuse:" ID));
+	assert_false(ckpts_is_of_process(CKPTS_KEPT "memory:" ID));
+	assert_false(ckpts_is_of_process(CKPTS_KEPT "mount:" ID));
+	none_lives = true;
+	ckpt_begin(&k, "fmM", "\"one\"");
+	assert_true(k.c->again);
+	one_event(&k); /* the first one finds HDFS away */
+	ckpts_expire(&k.s, k.c->again_ns);
+	one_event(&k);
+	assert_int_equal(k.c->state, SERVING);
+	assert_int_equal(k.c->generation, 5);
+	assert_int_equal(k.c->holders.n, 1);
+	assert_false(k.c->again);
+	ckpt_done(&k);
+	/* not all of it, or nobody knows of what */
+	ckpt_begin(&k, "fM", "\"one\"");
+	assert_null(k.c);
+	ckpt_done(&k);
+	ckpt_begin(&k, "fmM", NULL);
+	assert_null(k.c);
+	ckpt_done(&k);
+	none_lives = false;
+}
+
 static unsigned int count_fds(pid_t pid)
 {
 	char path[64];
@@ -694,6 +727,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_that_nobody_has_is_told_to_end),
 		cmocka_unit_test(a_keeper_has_room_for_all_checkpoints),
 		cmocka_unit_test(a_takeover_that_failed_is_tried_again),
+		cmocka_unit_test(what_a_manager_held_is_served_again),
 		cmocka_unit_test(until_its_containers_are_gone),
 		cmocka_unit_test(unless_it_would_fail_each_time),
 	};
