@@ -184,6 +184,25 @@ all_gone() {
 	all_gone
 }
 
+@test "several that nobody answers for: a start waits for all of them at once" {
+	local start name
+	conf 'checkpoint required = no' \
+		"checkpoint allow_sources = webhdfs://127.0.0.1:9/ $HDFS_URI/r" 'checkpoint mount_wait = 3s'
+	bundle "source=$HDFS_URI/r,target=/ckpt" ls /ckpt
+	for name in a b c d e; do
+		ask "source=webhdfs://127.0.0.1:9/$name,target=/ckpt-$name" "$name"
+	done
+	start=$SECONDS
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$(grep -c "STARTING WITHOUT IT" <<<"$output")" = 5 ]
+	[[ $output == *$'\ndata' ]]
+	echo "# $((SECONDS - start)) s" >&3
+	((SECONDS - start < 20))
+	all_gone
+}
+
 # mount_of_container: a path to the checkpoint as the container sees it
 inside() {
 	echo "/proc/$(shim state "$1" | jq .pid)/root/ckpt"
