@@ -36,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mount.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -243,9 +244,13 @@ static int tell_start(const struct ckpt *c, int link, int timeline)
 
 static int make_mount(struct ckpt *c, struct bs_error *err)
 {
+	const bool noexec = bs_str_option(c->options, "noexec", "exec");
+	const bool noatime = bs_str_option(c->options, "noatime", "atime");
 	const struct bs_fusedev_mount fm = { .subtype = "bootseer-hdfs",
 					     .source = c->source,
-					     .writable = !c->read_only };
+					     .writable = !c->read_only,
+					     .attrs = (noexec ? MOUNT_ATTR_NOEXEC : 0) |
+						      (noatime ? MOUNT_ATTR_NOATIME : 0) };
 
 	c->memory_fd = bs_memfd("bootseer-ckpt");
 	if (c->memory_fd < 0)

@@ -130,6 +130,10 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 	r = bs_mount_options_parse(options, false, ret, err);
 	if (r < 0)
 		return r;
+	/* its log is bootseerd's, and it never is in somebody's foreground */
+	if (ret->log || ret->foreground)
+		return bs_fail(err, -EINVAL, "option '%s' is mount.bootseer-hdfs(8)'s alone",
+			       ret->log ? "log" : "foreground");
 	as.user = ret->runas ? (char *)(uintptr_t)ret->runas : conf->user;
 	r = bs_worker_user(&as, &uid, &gid, err);
 	if (r < 0)

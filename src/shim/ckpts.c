@@ -229,6 +229,18 @@ static void get_all(const struct bs_ckpts_request *q, const struct bs_json *doc,
 
 /* --- putting them in place -------------------------------------------------------------------- */
 
+/* What the host's options say of the mount: the runtime clears what is not named to it. */
+static unsigned int bind_flags(const struct bs_ckpts_request *q, const struct bs_ckptask *a)
+{
+	bs_autobuf options = BS_BUF_INIT(OPTIONS_MAX);
+
+	for (size_t i = 0; i < q->conf->ckpt_options.n; i++)
+		(void)bs_buf_addf(&options, "%s,", q->conf->ckpt_options.v[i]);
+	return (a->writable ? BS_BIND_WRITABLE : 0) |
+	       (bs_str_option(bs_buf_str(&options), "noexec", "exec") ? BS_BIND_NOEXEC : 0) |
+	       (bs_str_option(bs_buf_str(&options), "noatime", "atime") ? BS_BIND_NOATIME : 0);
+}
+
 static int attach_one(const struct bs_ckpts_request *q, unsigned int n, const struct wanted *w,
 		      struct bs_config *config, struct bs_error *err)
 {
@@ -241,7 +253,7 @@ static int attach_one(const struct bs_ckpts_request *q, unsigned int n, const st
 	if (!source)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = bs_ckptdir_attach(q->job->run_fd, q->job->key, n, w->mnt, err);
-	return r < 0 ? r : bs_edit_bind(config, source, w->a->target, w->a->writable, err);
+	return r < 0 ? r : bs_edit_bind(config, source, w->a->target, bind_flags(q, w->a), err);
 }
 
 static int attach_all(const struct bs_ckpts_request *q, const struct wanted *w,

@@ -184,6 +184,30 @@ all_gone() {
 	all_gone
 }
 
+@test "the host's noexec and noatime hold in containers; log and foreground are refused" {
+	local flags
+	conf "checkpoint options = conf=$HDFS_CONF noexec noatime"
+	bundle "source=$HDFS_URI/w,target=/ckpt,rw" sh -c \
+		'printf "#!/bin/sh\necho ran\n" >/ckpt/tool && chmod 755 /ckpt/tool; /ckpt/tool; grep " /ckpt " /proc/mounts'
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output != *ran* ]]
+	for flags in noexec noatime nosuid nodev; do
+		[[ $output == *" /ckpt "*$flags* ]]
+	done
+	all_gone
+	for flags in log=/tmp/x foreground; do
+		conf "checkpoint options = conf=$HDFS_CONF $flags"
+		bundle "source=$HDFS_URI/r,target=/ckpt" true
+		run shim run -b "$B" "$ID"
+		echo "$output"
+		[ "$status" = 1 ]
+		[[ $output == *"'${flags%=*}' is mount.bootseer-hdfs(8)'s alone"* ]]
+		all_gone
+	done
+}
+
 @test "several that nobody answers for: a start waits for all of them at once" {
 	local start name
 	conf 'checkpoint required = no' \
