@@ -208,6 +208,17 @@ all_gone() {
 	done
 }
 
+@test "without a user it is that of section node, whatever bootseerd was started with" {
+	node_conf "checkpoint allow_sources = $HDFS_URI/w" "checkpoint options = conf=$HDFS_CONF"
+	HADOOP_USER_NAME=root node_start
+	bundle "source=$HDFS_URI/w,target=/ckpt,rw" sh -c 'echo x >/ckpt/whose'
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$(hdfs_rest GET /w/whose op=GETFILESTATUS | jq -r .FileStatus.owner)" = nobody ]
+	all_gone
+}
+
 @test "several that nobody answers for: a start waits for all of them at once" {
 	local start name
 	conf 'checkpoint required = no' \
