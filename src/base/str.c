@@ -206,3 +206,19 @@ int bs_strv_split(struct bs_strv *l, const char *s, const char *separators)
 	}
 	return 0;
 }
+
+bool bs_str_option(const char *list, const char *word, const char *opposite)
+{
+	bool on = false;
+
+	while (*list) {
+		const size_t len = strcspn(list, ",");
+
+		if (len == strlen(word) && strncmp(list, word, len) == 0)
+			on = true;
+		else if (len == strlen(opposite) && strncmp(list, opposite, len) == 0)
+			on = false;
+		list += len + (list[len] == ',');
+	}
+	return on;
+}

@@ -49,4 +49,7 @@ bool bs_strv_has(const struct bs_strv *l, const char *s);
 /* Adds the pieces of s between runs of white space or commas; empty pieces are skipped. */
 int bs_strv_split(struct bs_strv *l, const char *s, const char *separators);
 
+/* Of a list as "a,b=c,d": whether word is in it, and no opposite behind the last one. */
+bool bs_str_option(const char *list, const char *word, const char *opposite);
+
 #endif

@@ -52,17 +52,28 @@ static int connect_to(const char *config, const struct bs_conf *conf, bool start
 	return bs_client_connect(&o, err);
 }
 
-int ctl_node_ask(const char *config, bool start, struct bs_msg *m, uint64_t wait_ns,
-		 struct bs_msg *ret, struct bs_error *err)
+static int connect_as(const char *config, bool start, struct bs_error *err)
 {
-	bs_autofd int sock = -EBADF;
 	struct bs_conf conf;
 	int r = bs_conf_read(config, &conf, err);
 
 	if (r == 0)
-		sock = r = connect_to(config, &conf, start, err);
+		r = connect_to(config, &conf, start, err);
 	bs_conf_done(&conf);
-	return r < 0 ? r : bs_client_call(sock, m, wait_ns, ret, err);
+	return r;
+}
+
+int ctl_node_connect(const char *config, struct bs_error *err)
+{
+	return connect_as(config, false, err);
+}
+
+int ctl_node_ask(const char *config, bool start, struct bs_msg *m, uint64_t wait_ns,
+		 struct bs_msg *ret, struct bs_error *err)
+{
+	bs_autofd int sock = connect_as(config, start, err);
+
+	return sock < 0 ? sock : bs_client_call(sock, m, wait_ns, ret, err);
 }
 
 int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, struct bs_msg *ret,

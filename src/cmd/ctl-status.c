@@ -11,12 +11,14 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cache/blocks.h"
 #include "cmd/ctl.h"
+#include "ctl/client.h"
 #include "ctl/msg.h"
 
 #define REPLY_MAX (8u << 20)
@@ -295,22 +297,44 @@ static void show(const struct bs_json *v)
 	show_checkpoints(v);
 }
 
-/* What the server of a checkpoint counts, as the member "stats" of c; it may have ended. */
-static void add_stats(const char *config, struct bs_json *c)
+static void add_one(struct bs_json *list, struct bs_msg *reply)
 {
-	const char *id = bs_json_str(bs_json_get(c, "id"));
 	bs_autofree char *text = NULL;
 	struct bs_json *stats = NULL;
-	bs_automsg m, reply;
 
-	bs_msg_init(&m, BS_MSG_CKPT_STATUS, 1);
-	bs_msg_init(&reply, 0, 0);
-	if (!id || bs_msg_add_text(&m, BS_TAG_NAME, id) < 0 ||
-	    ctl_node_ask(config, false, &m, WAIT_NS, &reply, NULL) < 0 ||
-	    bs_msg_long(&reply, BS_TAG_JSON, REPLY_MAX, &text) < 0 ||
+	if (reply->id > bs_json_n(list) || bs_client_result(reply, NULL) < 0 ||
+	    bs_msg_long(reply, BS_TAG_JSON, REPLY_MAX, &text) < 0 ||
 	    bs_json_parse("a checkpoint's status", text, strlen(text), REPLY_MAX, &stats, NULL) < 0)
 		return;
-	(void)bs_json_set(c, "stats", stats);
+	(void)bs_json_set(bs_json_at(list, reply->id - 1), "stats", stats);
+}
+
+/*
+ * What the servers of checkpoints count, as the member "stats" of each; one may have ended. All
+ * are asked at once: those that hang cost the time of one.
+ */
+static void add_stats(const char *config, struct bs_json *list)
+{
+	const uint64_t deadline = bs_clock_ns() + WAIT_NS;
+	bs_autofd int sock = bs_json_n(list) > 0 ? ctl_node_connect(config, NULL) : -EBADF;
+	size_t n = 0;
+
+	for (size_t i = 0; sock >= 0 && i < bs_json_n(list); i++) {
+		const char *id = bs_json_str(bs_json_get(bs_json_at(list, i), "id"));
+		bs_automsg m;
+
+		bs_msg_init(&m, BS_MSG_CKPT_STATUS, (uint32_t)i + 1);
+		if (id && bs_msg_add_text(&m, BS_TAG_NAME, id) == 0 && bs_msg_send(sock, &m) == 0)
+			n++;
+	}
+	for (; n > 0; n--) {
+		bs_automsg reply;
+
+		bs_msg_init(&reply, 0, 0);
+		if (bs_client_next(sock, deadline, &reply, NULL) < 0)
+			return;
+		add_one(list, &reply);
+	}
 }
 
 int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err)
@@ -378,8 +402,7 @@ int ctl_status(int argc, char **argv)
 		return ctl_usage(&usage, r, &err);
 	if (ctl_status_fetch(config, &v, &err) < 0)
 		return ctl_fail(&err);
-	for (size_t i = 0; i < bs_json_n(bs_json_get(v, "checkpoints")); i++)
-		add_stats(config, bs_json_at(bs_json_get(v, "checkpoints"), i));
+	add_stats(config, bs_json_get(v, "checkpoints"));
 	if (!json) {
 		show(v);
 		return 0;

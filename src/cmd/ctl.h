@@ -57,6 +57,8 @@ int ctl_node_call(const char *config, enum bs_msg_type type, uint64_t wait_ns, s
 /* The same with a request of one's own; start: bootseerd is, unless the host does not want that. */
 int ctl_node_ask(const char *config, bool start, struct bs_msg *m, uint64_t wait_ns,
 		 struct bs_msg *ret, struct bs_error *err);
+/* For several requests: the socket to the running bootseerd. */
+int ctl_node_connect(const char *config, struct bs_error *err);
 /* What bootseerd says of itself; else as above. */
 struct bs_json;
 int ctl_status_fetch(const char *config, struct bs_json **ret, struct bs_error *err);

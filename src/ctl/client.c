@@ -170,7 +170,7 @@ static int wait_readable(int sock, uint64_t deadline_ns)
 	}
 }
 
-static int failed_reply(const struct bs_msg *m, struct bs_error *err)
+int bs_client_result(const struct bs_msg *m, struct bs_error *err)
 {
 	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
 	uint64_t result = 0;
@@ -195,7 +195,7 @@ static int not_accepted(int sock, int r, const char *what, struct bs_error *err)
 	bs_msg_init(&got, 0, 0);
 	if (r == -ECONNRESET && bs_msg_recv(sock, &got) == 0 && got.type == BS_MSG_REPLY &&
 	    got.id == 0)
-		why = failed_reply(&got, err);
+		why = bs_client_result(&got, err);
 	return why < 0 ? why : bs_fail_errno(err, r, "%s bootseerd", what);
 }
 
@@ -231,9 +231,40 @@ int bs_client_call_slow(int sock, struct bs_msg *m, uint64_t timeout_ns,
 			return not_accepted(sock, r, "receive from", err);
 		if (got.type != BS_MSG_REPLY || (got.id != m->id && got.id != 0))
 			continue; /* the late answer to a call that was given up */
-		r = failed_reply(&got, err);
+		r = bs_client_result(&got, err);
 		if (r < 0)
 			return r;
+		*ret = got;
+		bs_msg_init(&got, 0, 0);
+		return 0;
+	}
+}
+
+int bs_client_send(int sock, struct bs_msg *m, struct bs_error *err)
+{
+	int r = bs_msg_send(sock, m);
+
+	return r < 0 ? not_accepted(sock, r, "send to", err) : 0;
+}
+
+int bs_client_next(int sock, uint64_t deadline_ns, struct bs_msg *ret, struct bs_error *err)
+{
+	for (;;) {
+		bs_automsg got;
+		int r = wait_readable(sock, deadline_ns);
+
+		bs_msg_init(&got, 0, 0);
+		if (r < 0)
+			return bs_fail(err, r, "bootseerd did not answer in time");
+		r = bs_msg_recv(sock, &got);
+		if (r < 0)
+			return not_accepted(sock, r, "receive from", err);
+		if (got.type != BS_MSG_REPLY)
+			continue;
+		if (got.id == 0 && (r = bs_client_result(&got, err)) < 0)
+			return r;
+		if (got.id == 0)
+			continue;
 		*ret = got;
 		bs_msg_init(&got, 0, 0);
 		return 0;

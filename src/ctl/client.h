@@ -43,4 +43,14 @@ int bs_client_call_slow(int sock, struct bs_msg *m, uint64_t timeout_ns,
 			const struct bs_client_slow *slow, struct bs_msg *ret,
 			struct bs_error *err);
 
+/* A request alone. */
+int bs_client_send(int sock, struct bs_msg *m, struct bs_error *err);
+/*
+ * For whoever has sent several: the next reply to any of them, by its id; -ETIMEDOUT
+ * after deadline_ns on bs_clock_ns. What it says of the request is bs_client_result's.
+ */
+int bs_client_next(int sock, uint64_t deadline_ns, struct bs_msg *ret, struct bs_error *err);
+/* The reply's RESULT as an error, with its TEXT. */
+int bs_client_result(const struct bs_msg *reply, struct bs_error *err);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "daemon/ckpts.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 
 #include "base/atomicfile.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -57,20 +59,25 @@ void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_
 void ckpt_keep(struct super *s, const struct ckpt *c,
 	       void (*put)(struct super *s, const char *name, int fd))
 {
+	const struct {
+		const char *what;
+		int fd;
+	} all[] = {
+		{ "link", c->link.fd },
+		{ "pid", c->process.pidfd },
+		{ "fuse", c->fuse_fd },
+		{ "memory", c->memory_fd },
+		{ "mount", c->for_nobody ? -EBADF : c->mnt },
+	};
 	char name[KEPT_NAME_LEN];
 
-	ckpt_kept_name(c, "link", name);
-	put(s, name, c->link.fd);
-	ckpt_kept_name(c, "pid", name);
-	put(s, name, c->process.pidfd);
-	ckpt_kept_name(c, "fuse", name);
-	put(s, name, c->fuse_fd);
-	ckpt_kept_name(c, "memory", name);
-	put(s, name, c->memory_fd);
-	if (c->mnt < 0)
-		return;
-	ckpt_kept_name(c, "mount", name);
-	put(s, name, c->mnt);
+	static_assert(BS_ARRAY_LEN(all) == CKPT_KEPT_MAX, "what the keeper has room for");
+	for (size_t i = 0; i < BS_ARRAY_LEN(all); i++) {
+		if (all[i].fd < 0)
+			continue;
+		ckpt_kept_name(c, all[i].what, name);
+		put(s, name, all[i].fd);
+	}
 }
 
 void ckpts_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd))
@@ -200,6 +207,12 @@ static pid_t pid_of(int pidfd)
 	return bs_parse_u32(at, &pid) < 0 ? 0 : (pid_t)pid; /* "-1": another's namespace, or gone */
 }
 
+bool ckpts_is_of_process(const char *kept_name)
+{
+	return bs_str_after(kept_name, CKPTS_KEPT "link:") ||
+	       bs_str_after(kept_name, CKPTS_KEPT "pid:");
+}
+
 void ckpts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *rest = bs_str_after(name, CKPTS_KEPT), *id = rest ? strchr(rest, ':') : NULL;
@@ -226,37 +239,92 @@ void ckpts_adopt(struct super *s, const char *name, int fd)
 	}
 }
 
-static int settle_one(struct super *s, struct ckpt *c)
+static void drop_kept(struct super *s, const struct ckpt *c, const char *what, int *fd)
+{
+	char name[KEPT_NAME_LEN];
+
+	ckpt_kept_name(c, what, name);
+	kept_drop(s, name);
+	*fd = bs_close(*fd);
+}
+
+/* Nobody knows what it serves to whom: as for nobody in particular, who unmounts it ends it. */
+static int without_record(struct super *s, struct ckpt *c)
+{
+	free(c->source);
+	free(c->options);
+	c->source = strdup("?");
+	c->options = strdup("");
+	bs_strv_done(&c->holders);
+	c->for_nobody = true;
+	ckpt_drop_mount(s, c);
+	drop_kept(s, c, "fuse", &c->fuse_fd); /* the next one's generation is not known */
+	return c->source && c->options ? 0 : -ENOMEM;
+}
+
+/* One whose server was ended with all other processes. */
+static int start_one(struct super *s, struct ckpt *c)
+{
+	if (c->fuse_fd < 0 || c->memory_fd < 0)
+		return -ENODATA;
+	bs_log_warning("the server of '%s' (%s) was ended, starting another; files that were "
+		       "being written are lost",
+		       c->source, c->id);
+	c->started_ns = bs_clock_ns();
+	ckpt_go_on(s, c);
+	return 0;
+}
+
+/*
+ * A server that lives is neither killed nor told to end for what whoever kept it has lost: it
+ * is only less than it was.
+ */
+static int settle_one(struct super *s, struct ckpt *c, bool none_lives)
 {
 	int r = read_record(s, c);
 
 	c->state = SERVING;
-	if (r == 0 &&
-	    (c->link.fd < 0 || c->process.pidfd < 0 || c->fuse_fd < 0 || c->memory_fd < 0))
+	if (none_lives)
+		return r == 0 ? start_one(s, c) : r;
+	if (r < 0)
+		bs_log_error("what is known of checkpoint mount %s cannot be read (%s); its server "
+			     "goes on until it is unmounted",
+			     c->id, strerrorname_np(-r));
+	if (r < 0)
+		r = without_record(s, c);
+	if (r == 0 && c->link.fd < 0 && c->process.pidfd < 0)
 		r = -ENODATA;
+	/* one that cannot be spoken to: its end is seen all the same */
+	if (r == 0 && c->link.fd < 0) {
+		c->link = (struct watch){ bs_dup(c->process.pidfd), ckpt_link_ready };
+		r = c->link.fd < 0 ? c->link.fd : 0;
+	}
 	if (r == 0)
 		r = super_watch(s, &c->link);
 	if (r < 0)
 		return r;
-	if (c->mnt < 0 && !c->for_nobody)
-		ckpt_end(s, c); /* it was ending */
+	if (c->fuse_fd < 0 || c->memory_fd < 0)
+		bs_log_warning("'%s' (%s): when its server dies no other can go on", c->source,
+			       c->id);
+	if (c->holders.n == 0 && !c->for_nobody)
+		ckpt_end(s, c); /* it was ending, or nobody had it yet */
 	return 0;
 }
 
-void ckpts_settle(struct super *s)
+void ckpts_settle(struct super *s, bool none_lives)
 {
 	const struct dirent *e;
 	DIR *d;
 
 	bs_list_for_each(it, &s->ckpts) {
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
-		int r = settle_one(s, c);
+		int r = settle_one(s, c, none_lives);
 
 		if (r == 0)
 			continue;
 		bs_log_error("checkpoint mount %s was not taken over (%s)", c->id,
 			     strerrorname_np(-r));
-		ckpt_forget(s, c);
+		ckpt_let_go(s, c);
 	}
 	d = bs_opendir_at(s->ckpts_fd, ".");
 	while (d && (e = readdir(d))) {

@@ -17,10 +17,12 @@
  *
  * When a server dies another goes on in its place, with the connection to FUSE and a memory in
  * which it had kept what the kernel knows (hdfs/fskeep.h): who reads waits, files that were being
- * written are lost.
+ * written are lost. One that cannot, since HDFS is away, is followed by a next one later, until
+ * it is unmounted.
  *
  * The server does not need us: it goes on when we die, and the supervisor after us finds its
- * socket, its pidfd and the mount with the keeper, and the rest in RUN_DIR/ckpts/ID.json.
+ * socket, its pidfd and the mount with the keeper, and the rest in RUN_DIR/ckpts/ID.json. A
+ * service manager ends it with us: then the next supervisor starts another as after a death.
  */
 #include "config.h"
 
@@ -29,10 +31,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mount.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -52,17 +56,17 @@
 
 #define GRACE_NS (5 * BS_NS_PER_S) /* over what the client waits, for the way there and back */
 #define WAIT_NS (60 * BS_NS_PER_S)
-#define END_NS (150 * BS_NS_PER_S)   /* for what was written to reach HDFS */
-#define AGAIN_NS (60 * BS_NS_PER_S)  /* for a server that takes over */
-#define DEATHS_NS (60 * BS_NS_PER_S) /* further apart they are no row */
-#define DEATHS_MAX 5u		     /* what kills them may be a request that is repeated */
+#define END_NS (150 * BS_NS_PER_S)	/* for what was written to reach HDFS */
+#define AGAIN_NS (600 * BS_NS_PER_S)	/* for a server that takes over thousands of files */
+#define PAUSE_MAX_NS (30 * BS_NS_PER_S) /* between two that try */
+#define DEATHS_NS (60 * BS_NS_PER_S)	/* further apart they are no row */
+#define DEATHS_MAX 5u			/* what kills them may be a request that is repeated */
 #define STATUS_NS (2 * BS_NS_PER_S)
-#define CKPTS_MAX 256u
 #define READAHEAD_KIB 1024u
 
 /* --- mounts ---------------------------------------------------------------------------------- */
 
-static void drop_mount(struct super *s, struct ckpt *c)
+void ckpt_drop_mount(struct super *s, struct ckpt *c)
 {
 	char name[KEPT_NAME_LEN];
 
@@ -90,12 +94,18 @@ static void fail_asks(struct super *s, struct ckpt *c, int result, const char *t
 	}
 }
 
-/* Ends its process if that has not ended, and forgets it. */
+void ckpt_let_go(struct super *s, struct ckpt *c)
+{
+	c->process.pid = 0;
+	ckpt_forget(s, c);
+}
+
 void ckpt_forget(struct super *s, struct ckpt *c)
 {
 	char name[KEPT_NAME_LEN];
 
-	drop_mount(s, c);
+	fail_asks(s, c, -EIO, "its server has ended");
+	ckpt_drop_mount(s, c);
 	if (c->state != STARTING) {
 		ckpt_kept_name(c, "link", name);
 		kept_drop(s, name);
@@ -161,9 +171,9 @@ void ckpt_end(struct super *s, struct ckpt *c)
 
 	if (c->state == ENDING)
 		return;
-	drop_mount(s, c);
+	ckpt_drop_mount(s, c);
 	c->state = ENDING;
-	c->deadline_ns = bs_clock_ns() + END_NS;
+	c->deadline_ns = bs_clock_ns() + (c->link.fd >= 0 ? END_NS : 0);
 	bs_msg_init(&m, BS_MSG_QUIT, 0);
 	(void)bs_msg_send(c->link.fd, &m);
 }
@@ -171,6 +181,7 @@ void ckpt_end(struct super *s, struct ckpt *c)
 static void took_over(struct super *s, struct ckpt *c)
 {
 	c->again = false;
+	c->tries = 0;
 	bs_log_info("'%s' is served by process %d after %" PRIu64 " ms", c->source,
 		    (int)c->process.pid, (bs_clock_ns() - c->started_ns) / BS_NS_PER_MS);
 	if (c->holders.n == 0 && !c->for_nobody)
@@ -185,44 +196,17 @@ static void became_ready(struct super *s, struct ckpt *c)
 	(void)bs_fusedev_set_readahead(c->mnt, READAHEAD_KIB); /* slower with the kernel's own */
 	if (ckpt_write_record(s, c) < 0)
 		bs_log_warning("'%s': its record cannot be written, continuing", c->source);
+	/* first: what somebody has, whoever comes after us must know */
+	ckpt_keep(s, c, kept_put);
 	bs_list_for_each(it, &c->asks)
 		grant(s, c, bs_list_entry(it, struct ask, all));
-	if (c->for_nobody) {
+	if (c->for_nobody)
 		c->mnt = bs_close(c->mnt);
-		ckpt_keep(s, c, kept_put);
-		return;
-	}
-	ckpt_keep(s, c, kept_put);
-	if (c->holders.n == 0) /* all who asked have gone away */
+	else if (c->holders.n == 0) /* all who asked have gone away */
 		ckpt_end(s, c);
 }
 
 /* --- its server --------------------------------------------------------------------------------- */
-
-static void server_ready(struct super *s, struct ckpt *c, struct bs_msg *m)
-{
-	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
-	uint64_t result = EPROTO;
-
-	if (c->state != STARTING && !c->again)
-		return;
-	if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
-		result = EPROTO;
-	if (result == 0 && c->again) {
-		took_over(s, c);
-		return;
-	}
-	if (result == 0) {
-		became_ready(s, c);
-		return;
-	}
-	if (c->again)
-		bs_log_error("the server of '%s' (%s) died, and another cannot go on: %s; %zu "
-			     "containers have lost their mount",
-			     c->source, c->id, text ? text : "?", c->holders.n);
-	fail_asks(s, c, -(int)result, text ? text : "its server failed without a word");
-	ckpt_forget(s, c);
-}
 
 static void server_replied(struct super *s, struct ckpt *c, struct bs_msg *m)
 {
@@ -260,9 +244,13 @@ static int tell_start(const struct ckpt *c, int link, int timeline)
 
 static int make_mount(struct ckpt *c, struct bs_error *err)
 {
+	const bool noexec = bs_str_option(c->options, "noexec", "exec");
+	const bool noatime = bs_str_option(c->options, "noatime", "atime");
 	const struct bs_fusedev_mount fm = { .subtype = "bootseer-hdfs",
 					     .source = c->source,
-					     .writable = !c->read_only };
+					     .writable = !c->read_only,
+					     .attrs = (noexec ? MOUNT_ATTR_NOEXEC : 0) |
+						      (noatime ? MOUNT_ATTR_NOATIME : 0) };
 
 	c->memory_fd = bs_memfd("bootseer-ckpt");
 	if (c->memory_fd < 0)
@@ -303,36 +291,81 @@ static int start_server(struct super *s, struct ckpt *c, int timeline, struct bs
 	return 0;
 }
 
-/* The next one, with what the last has left; false: there is none. */
+/* Whether its connection is of use: an unmount or an abort ends that. */
+static bool is_mounted(const struct ckpt *c)
+{
+	struct pollfd p = { .fd = c->fuse_fd };
+
+	return poll(&p, 1, 0) == 0;
+}
+
+static bool can_go_on(const struct super *s, const struct ckpt *c)
+{
+	return c->state == SERVING && !c->said_unmounted && !s->stop && c->fuse_fd >= 0 &&
+	       c->memory_fd >= 0 && c->generation < UINT16_MAX && is_mounted(c);
+}
+
+/* The pidfd stays, and kept: so whoever is next sees that none lives. */
+static void end_server(struct super *s, struct ckpt *c)
+{
+	if (c->link.fd >= 0)
+		super_unwatch(s, &c->link);
+	c->link.fd = bs_close(c->link.fd);
+	super_kill(&c->process);
+}
+
+/* A failure of HDFS passes: who waits is served then. */
+static void try_later(struct super *s, struct ckpt *c, const char *why)
+{
+	const uint64_t pause_ns = c->tries < 5 ? BS_NS_PER_S << c->tries : PAUSE_MAX_NS;
+
+	bs_log_warning("the server of '%s' (%s) died, and another cannot go on yet: %s; trying "
+		       "again in %" PRIu64 " s",
+		       c->source, c->id, why, pause_ns / BS_NS_PER_S);
+	end_server(s, c);
+	c->tries++;
+	c->again_ns = bs_clock_ns() + pause_ns;
+}
+
+void ckpt_go_on(struct super *s, struct ckpt *c)
+{
+	struct bs_error err = BS_ERROR_INIT;
+
+	end_server(s, c);
+	c->process.pidfd = bs_close(c->process.pidfd);
+	c->again = true;
+	c->again_ns = 0;
+	c->deadline_ns = bs_clock_ns() + AGAIN_NS;
+	c->generation++;
+	err.code = ckpt_write_record(s, c);
+	if (err.code < 0)
+		(void)bs_fail_errno(&err, err.code, "write its record");
+	else if (start_server(s, c, -EBADF, &err) == 0)
+		ckpt_keep(s, c, kept_put);
+	else
+		err.code = err.code ? err.code : -EIO;
+	if (err.code < 0)
+		try_later(s, c, bs_error_text(&err));
+}
+
+/* After a death; false: there is no next one. */
 static bool start_again(struct super *s, struct ckpt *c)
 {
 	const uint64_t now = bs_clock_ns();
-	struct bs_error err = BS_ERROR_INIT;
 
 	if (now - c->died_ns > DEATHS_NS)
 		c->deaths = 0;
 	c->died_ns = now;
-	if (c->state != SERVING || c->said_unmounted || s->stop || ++c->deaths > DEATHS_MAX ||
-	    c->generation >= UINT16_MAX)
+	if (!can_go_on(s, c) || ++c->deaths > DEATHS_MAX)
 		return false;
-	super_unwatch(s, &c->link);
-	c->link.fd = bs_close(c->link.fd);
-	super_kill(&c->process);
-	c->process.pidfd = bs_close(c->process.pidfd);
 	bs_log_warning("the server of '%s' (%s) died, starting another; files that were being "
 		       "written are lost",
 		       c->source, c->id);
 	fail_asks(s, c, -EAGAIN, "its server died, try again");
-	c->again = true;
 	c->started_ns = now;
-	c->deadline_ns = now + AGAIN_NS;
-	c->generation++;
-	if (ckpt_write_record(s, c) == 0 && start_server(s, c, -EBADF, &err) == 0) {
-		ckpt_keep(s, c, kept_put);
-		return true;
-	}
-	bs_log_error("%s", bs_error_text(&err));
-	return false;
+	c->tries = 0;
+	ckpt_go_on(s, c);
+	return true;
 }
 
 static void server_gone(struct super *s, struct ckpt *c)
@@ -343,6 +376,48 @@ static void server_gone(struct super *s, struct ckpt *c)
 		bs_log_error("the server of '%s' (%s) died: %zu containers have lost their mount",
 			     c->source, c->id, c->holders.n);
 	fail_asks(s, c, -EIO, "its server died");
+	ckpt_forget(s, c);
+}
+
+/* Whether what a server failed with may be otherwise the next time. */
+static bool passes(int error)
+{
+	static const int lasting[] = { EINVAL, ENODEV,	ENOSYS,	  EOPNOTSUPP,
+				       EPROTO, EBADMSG, EOVERFLOW };
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(lasting); i++) {
+		if (error == lasting[i])
+			return false;
+	}
+	return true;
+}
+
+static void server_ready(struct super *s, struct ckpt *c, struct bs_msg *m)
+{
+	const char *text = bs_msg_text(m, BS_TAG_TEXT, 0);
+	uint64_t result = EPROTO;
+
+	if (c->state != STARTING && !c->again)
+		return;
+	if (bs_msg_u64(m, BS_TAG_RESULT, &result) < 0 || result > 4095)
+		result = EPROTO;
+	if (result == 0 && c->again) {
+		took_over(s, c);
+		return;
+	}
+	if (result == 0) {
+		became_ready(s, c);
+		return;
+	}
+	if (c->again && can_go_on(s, c) && passes((int)result)) {
+		try_later(s, c, text ? text : "?");
+		return;
+	}
+	if (c->again)
+		bs_log_error("the server of '%s' (%s) died, and another cannot go on: %s; %zu "
+			     "containers have lost their mount",
+			     c->source, c->id, text ? text : "?", c->holders.n);
+	fail_asks(s, c, -(int)result, text ? text : "its server failed without a word");
 	ckpt_forget(s, c);
 }
 
@@ -394,7 +469,8 @@ static struct ckpt *find_same(struct super *s, const char *source, const char *o
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
 
 		if (c->state != ENDING && !c->for_nobody && !c->said_unmounted &&
-		    bs_streq(c->source, source) && bs_streq(c->options, options))
+		    (c->state == STARTING || c->mnt >= 0) && bs_streq(c->source, source) &&
+		    bs_streq(c->options, options))
 			return c;
 	}
 	return NULL;
@@ -613,19 +689,36 @@ static void expire_asks(struct super *s, struct ckpt *c, uint64_t now_ns)
 	}
 }
 
+/* Of one whose next server is on its way. */
+static void expire_again(struct super *s, struct ckpt *c, uint64_t now_ns)
+{
+	if (!c->again || now_ns < (c->again_ns ? c->again_ns : c->deadline_ns))
+		return;
+	if (!c->again_ns) {
+		try_later(s, c, "it takes too long");
+	} else if (can_go_on(s, c)) {
+		ckpt_go_on(s, c);
+	} else {
+		bs_log_info("'%s' (%s) is unmounted", c->source, c->id);
+		ckpt_forget(s, c);
+	}
+}
+
 void ckpts_expire(struct super *s, uint64_t now_ns)
 {
+	if (s->stop)
+		return;
 	bs_list_for_each(it, &s->ckpts) {
 		struct ckpt *c = bs_list_entry(it, struct ckpt, all);
 
 		expire_asks(s, c, now_ns);
-		if ((c->state == SERVING && !c->again) || c->deadline_ns > now_ns)
+		if (c->state == SERVING) {
+			expire_again(s, c, now_ns);
 			continue;
-		if (c->again)
-			bs_log_error("the server of '%s' (%s) does not go on in time: %zu "
-				     "containers have lost their mount",
-				     c->source, c->id, c->holders.n);
-		if (c->state == ENDING)
+		}
+		if (c->deadline_ns > now_ns)
+			continue;
+		if (c->state == ENDING && c->link.fd >= 0)
 			bs_log_error("the server of '%s' (%s) does not end, killing it", c->source,
 				     c->id);
 		ckpt_forget(s, c);

@@ -7,6 +7,8 @@
 #include "daemon/super.h"
 
 #define CKPTS_KEPT "ckpt-" /* what the names begin with under which their descriptors are kept */
+#define CKPTS_MAX 256u	   /* on a node */
+#define CKPT_KEPT_MAX 5u   /* descriptors of each: see ckpt_keep */
 
 struct bs_json;
 
@@ -22,9 +24,11 @@ struct ckpt {
 	bool for_nobody; /* not held by containers */
 	enum ckpt_state state;
 	int mnt;		/* -EBADF: not kept open */
-	int fuse_fd, memory_fd; /* what the next server goes on with */
+	int fuse_fd, memory_fd; /* what the next server goes on with; -EBADF: there is none */
 	uint32_t generation;	/* of the server, from 1 */
-	bool again;		/* one that takes over is starting */
+	bool again;		/* one that takes over is starting, or to be started: */
+	uint64_t again_ns;	/* then; 0: it is starting */
+	unsigned int tries;	/* that failed in a row */
 	unsigned int deaths;	/* in a row */
 	uint64_t died_ns;
 	struct bs_child process;
@@ -46,10 +50,15 @@ struct ask {
 /* --- of ckpts.c and ckptrecord.c -------------------------------------------------------------- */
 struct ckpt *ckpt_new(struct super *s, const char *id);
 struct ckpt *ckpt_find(struct super *s, const char *id);
-/* Ends its server, if that has not ended, and forgets it. */
+/* Ends its server, if that has not ended, fails who waits, and forgets it. */
 void ckpt_forget(struct super *s, struct ckpt *c);
+/* The same, but a server that lives goes on until its mount is unmounted everywhere. */
+void ckpt_let_go(struct super *s, struct ckpt *c);
+void ckpt_drop_mount(struct super *s, struct ckpt *c);
 /* Tells its server to end once nobody has a file open. */
 void ckpt_end(struct super *s, struct ckpt *c);
+/* Starts the next server, with what the last has left; tries again by itself. */
+void ckpt_go_on(struct super *s, struct ckpt *c);
 void ckpt_link_ready(struct super *s, struct watch *w, uint32_t events);
 void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_LEN]);
 void ckpt_keep(struct super *s, const struct ckpt *c,
@@ -69,7 +78,9 @@ void ckpts_released(struct super *s, const char *container);
 void ckpts_client_gone(struct super *s, const struct client *c);
 /* Takes over one of the descriptors that a keeper held; then, once, all that came. */
 void ckpts_adopt(struct super *s, const char *name, int fd);
-void ckpts_settle(struct super *s);
+/* none_lives: whoever kept them had all processes ended. */
+void ckpts_settle(struct super *s, bool none_lives);
+bool ckpts_is_of_process(const char *kept_name);
 void ckpts_keep_all(struct super *s, void (*put)(struct super *s, const char *name, int fd));
 /* Those of containers that are gone. */
 void ckpts_sweep(struct super *s);

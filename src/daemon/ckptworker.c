@@ -31,6 +31,7 @@
 #define IDLE_MS 50 /* between two looks whether a file is open, once we are to end */
 #define STATS_MAX 65536u
 #define LOOK_MS 500
+#define LOOK_MAX_MS 10000
 #define QUIET_NS (10 * BS_NS_PER_S) /* without a read: the checkpoint is loaded */
 
 struct server {
@@ -95,14 +96,18 @@ static void reply_status(const struct server *v, uint32_t id)
 static void *control_main(void *arg)
 {
 	struct server *v = arg;
+	int look_ms = LOOK_MS;
 
 	for (;;) {
 		struct pollfd p = { .fd = v->control, .events = POLLIN };
+		bool nobody_asks = v->load_told || v->timeline.fd < 0;
 		bs_automsg m;
 
 		bs_msg_init(&m, 0, 0);
-		if (poll(&p, 1, v->load_told ? -1 : LOOK_MS) <= 0) {
+		if (poll(&p, 1, nobody_asks ? -1 : look_ms) <= 0) {
 			tend_load(v, false);
+			/* what is seen late is told with its own time */
+			look_ms = BS_MIN(2 * look_ms, LOOK_MAX_MS);
 			continue;
 		}
 		if (bs_msg_recv(v->control, &m) < 0)
@@ -130,6 +135,10 @@ static int shut_in(const struct bs_conf *conf, int control, struct bs_msg *start
 	r = bs_mount_options_parse(options, false, ret, err);
 	if (r < 0)
 		return r;
+	/* its log is bootseerd's, and it never is in somebody's foreground */
+	if (ret->log || ret->foreground)
+		return bs_fail(err, -EINVAL, "option '%s' is mount.bootseer-hdfs(8)'s alone",
+			       ret->log ? "log" : "foreground");
 	as.user = ret->runas ? (char *)(uintptr_t)ret->runas : conf->user;
 	r = bs_worker_user(&as, &uid, &gid, err);
 	if (r < 0)
@@ -189,6 +198,8 @@ int bs_ckptworker_main(const struct bs_conf *conf, int control)
 
 	bs_log_init(NAME, BS_LOG_INFO);
 	count_for_oom();
+	/* whoever had bootseerd started is nobody to HDFS: the configuration says who is */
+	(void)unsetenv("HADOOP_USER_NAME");
 	(void)prctl(PR_SET_NAME, NAME, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
 	v.control = control;

@@ -25,7 +25,6 @@
 #include "daemon/program.h"
 #include "kern/caps.h"
 
-#define KEPT_MAX 1024u		   /* images of a node, and a few */
 #define RESTART_PAUSE_MS 200	   /* when supervisors die at once, one after the other */
 #define QUICK_NS (2 * BS_NS_PER_S) /* a life shorter than this was one of those */
 
@@ -34,7 +33,7 @@ struct kept {
 	int fd;
 };
 
-static struct kept kept[KEPT_MAX];
+static struct kept kept[BS_KEEPER_MAX];
 static size_t n_kept;
 
 static size_t find(const char *name)
@@ -62,7 +61,9 @@ static void keep(const char *name, int fd)
 	char *copy = strdup(name);
 
 	drop(name);
-	if (!copy || n_kept == KEPT_MAX) {
+	if (!copy || n_kept == BS_KEEPER_MAX) {
+		bs_log_error("'%s' is not kept (%s): it is lost when the supervisor dies", name,
+			     copy ? "no room" : "out of memory");
 		free(copy);
 		(void)bs_close(fd);
 		return;

@@ -2,8 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * The supervisor's side of the link to the keeper, whose other end is keeper.c; and what
- * a service manager holds, which is the same but for the socket, the worker and the servers of
- * checkpoint mounts: the first is its own, and it ends the others with us.
+ * a service manager holds, which is the same but for the socket and what leads to processes, the
+ * worker and the servers of checkpoint mounts: the first is its own, and it ends those with us.
  */
 #include "config.h"
 
@@ -54,7 +54,7 @@ static void send_name(struct super *s, enum bs_msg_type type, const char *name, 
 void kept_put(struct super *s, const char *name, int fd)
 {
 	send_name(s, BS_MSG_KEEP, name, fd);
-	if (!bs_streq(name, "worker") && !bs_str_after(name, CKPTS_KEPT))
+	if (!bs_streq(name, "worker") && !ckpts_is_of_process(name))
 		bs_systemd_store(name, fd);
 }
 

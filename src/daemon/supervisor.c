@@ -220,7 +220,7 @@ static int set_up(struct super *s, const struct bs_supervisor_options *o, struct
 	if (r < 0)
 		return r;
 	leases_read(s);
-	ckpts_settle(s);
+	ckpts_settle(s, o->keeper_link < 0);
 	r = clients_listen(s);
 	return r < 0 ? bs_fail_errno(err, r, "watch the socket") : 0;
 }

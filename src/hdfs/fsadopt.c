@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "hdfs/fskeep.h"
 #include "hdfs/fspriv.h"
+#include "hdfs/namenode.h"
 
 #define KEPT_MAX (16u << 20)
 
@@ -63,6 +64,18 @@ int bs_fs_open_again(struct bs_fs *fs, const struct bs_fskeep_handle *k, struct 
 	if (r < 0)
 		(void)bs_ckpt_close(bs_take(ret), NULL);
 	return r;
+}
+
+bool bs_fs_is_away(struct bs_fs *fs, int r)
+{
+	struct bs_hdfs_status s = { 0 };
+
+	if (r != -ETIMEDOUT && r != -EHOSTUNREACH && r != -EAGAIN)
+		return false;
+	/* a DataNode that is gone for good must not hold up all other files */
+	r = bs_nn_status(fs->o.nn, fs->o.root, &s, NULL);
+	bs_hdfs_status_done(&s);
+	return r == -ETIMEDOUT || r == -EHOSTUNREACH;
 }
 
 int bs_fs_adopt(struct bs_fs *fs)

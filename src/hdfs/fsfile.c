@@ -437,8 +437,11 @@ int bs_fs_adopt_file(struct bs_fs *fs, const struct bs_fskeep_handle *k, uint32_
 	struct bs_hdfs_status s = { 0 };
 	struct bs_ckpt_file *f = NULL;
 	int r = bs_fs_open_again(fs, k, &f, &s);
-	struct handle *h = handle_new(fs, f);
+	const bool away = bs_fs_is_away(fs, r);
+	struct handle *h = away ? NULL : handle_new(fs, f);
 
+	if (away) /* which loses nothing: who takes over later finds it as it was */
+		return r;
 	if (!h) {
 		(void)bs_ckpt_close(f, NULL);
 		bs_hdfs_status_done(&s);

@@ -228,9 +228,11 @@ int bs_fs_nameless(struct bs_fs *fs, struct bs_node *n, struct stat *ret);
 void bs_fs_hold(struct bs_fsjob *j);
 /* Of what the handle reads now. */
 int bs_fs_fstat(struct bs_fs *fs, const struct fuse_file_info *fi, struct bs_hdfs_status *ret);
-/* A handle of an earlier server, before anything is served. 0 or -ENOMEM. */
+/* A handle of an earlier server, before anything is served. 0, -ENOMEM or: HDFS is away. */
 struct bs_fskeep_handle;
 int bs_fs_adopt(struct bs_fs *fs); /* all of them */
+/* Whether a file failed with r since HDFS itself does not answer, which says nothing of it. */
+bool bs_fs_is_away(struct bs_fs *fs, int r);
 /* The same generation as then, or -ESTALE; -EIO: it was being written. */
 int bs_fs_open_again(struct bs_fs *fs, const struct bs_fskeep_handle *k, struct bs_ckpt_file **ret,
 		     struct bs_hdfs_status *ret_s);

@@ -391,7 +391,8 @@ int bs_mounted_start(const char *source, const struct bs_mount_options *o, int f
 	if (!m)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = connect_to(m, source, o, err);
-	if (r == 0)
+	/* who takes over serves what was found, maybe while HDFS is away */
+	if (r == 0 && !(kept && kept->takeover))
 		r = find_root(m, err);
 	if (r == 0)
 		r = make_tree(m, o, err);

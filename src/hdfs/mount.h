@@ -53,7 +53,8 @@ struct bs_mounted_kept {
 uint64_t bs_mounted_kept_bytes(void); /* of the memory */
 
 /*
- * Finds the directory on HDFS and serves it through fuse_fd, which is mounted and taken over.
+ * Finds the directory on HDFS, unless it takes over, and serves it through fuse_fd, which is
+ * mounted and taken over.
  * kept: NULL: when this server dies the mount is dead. After a failure the process has to end.
  */
 int bs_mounted_start(const char *source, const struct bs_mount_options *o, int fuse_fd,

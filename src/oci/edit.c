@@ -30,10 +30,18 @@ int bs_edit_annotation(struct bs_config *c, const char *key, const char *value,
 	return 0;
 }
 
-int bs_edit_bind(struct bs_config *c, const char *source, const char *target, bool writable,
+int bs_edit_bind(struct bs_config *c, const char *source, const char *target, unsigned int flags,
 		 struct bs_error *err)
 {
-	static const char *const options[] = { "bind", "rprivate", "nosuid", "nodev" };
+	const char *const options[] = {
+		"bind",
+		"rprivate",
+		"nosuid",
+		"nodev",
+		flags & BS_BIND_WRITABLE ? "rw" : "ro",
+		flags & BS_BIND_NOEXEC ? "noexec" : NULL,
+		flags & BS_BIND_NOATIME ? "noatime" : NULL,
+	};
 	struct bs_json *mounts, *m = bs_json_new(BS_JSON_OBJECT), *list;
 	int r;
 
@@ -53,10 +61,10 @@ int bs_edit_bind(struct bs_config *c, const char *source, const char *target, bo
 		r = bs_json_set(m, "source", bs_json_new_str(source));
 	list = r == 0 ? bs_json_make(m, "options", BS_JSON_ARRAY) : NULL;
 	r = list ? 0 : -ENOMEM;
-	for (size_t i = 0; r == 0 && i < BS_ARRAY_LEN(options); i++)
-		r = bs_json_append(list, bs_json_new_str(options[i]));
-	if (r == 0)
-		r = bs_json_append(list, bs_json_new_str(writable ? "rw" : "ro"));
+	for (size_t i = 0; r == 0 && i < BS_ARRAY_LEN(options); i++) {
+		if (options[i])
+			r = bs_json_append(list, bs_json_new_str(options[i]));
+	}
 	return r < 0 ? bs_fail_errno(err, r, "add a mount at '%s'", target) : 0;
 }
 

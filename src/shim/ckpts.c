@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -87,96 +88,187 @@ static int make_options(const struct bs_conf *conf, const struct bs_ckptask *a,
 	return b->error;
 }
 
-/* --- getting one ---------------------------------------------------------------------------- */
+/* --- getting them --------------------------------------------------------------------------- */
 
-static void say_waiting(void *cookie)
-{
-	bs_log_warning("waiting for '%s'", (const char *)cookie);
-}
-
-static int ask(int sock, const struct bs_ckpts_request *q, const struct bs_ckptask *a,
-	       const char *options, struct bs_error *err)
-{
-	const struct bs_client_slow slow = { SLOW_NS, say_waiting, (void *)(uintptr_t)a->source };
-	bs_automsg m, reply;
-	int r;
-
-	bs_msg_init(&m, BS_MSG_CKPT_MOUNT, 1);
-	bs_msg_init(&reply, BS_MSG_REPLY, 0);
-	if (bs_msg_add_text(&m, BS_TAG_CONTAINER, q->job->key) < 0 ||
-	    bs_msg_add_text(&m, BS_TAG_SOURCE, a->source) < 0 ||
-	    bs_msg_add_text(&m, BS_TAG_OPTIONS, options) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_READ_ONLY, !a->writable) < 0 ||
-	    bs_msg_add_u64(&m, BS_TAG_WAIT_NS, q->conf->ckpt_mount_wait_ns) < 0 ||
-	    bs_msg_add_text(&m, BS_TAG_TIMELINE, q->id) < 0)
-		return bs_fail(err, -E2BIG, "there are too many options");
-	r = bs_client_call_slow(sock, &m, q->conf->ckpt_mount_wait_ns + REPLY_GRACE_NS, &slow,
-				&reply, err);
-	if (r < 0)
-		return r;
-	r = bs_msg_take_fd(&reply, 0);
-	return r < 0 ? bs_fail(err, -EPROTO, "bootseerd sent no mount") : r;
-}
-
-static int get(const struct bs_ckpts_request *q, const struct bs_ckptask *a,
-	       const struct bs_json *doc, struct bs_error *err)
-{
-	bs_autobuf options = BS_BUF_INIT(OPTIONS_MAX);
-	int r = make_options(q->conf, a, doc, &options);
-
-	if (r < 0)
-		return bs_fail_errno(err, r, "put the options together");
-	for (int tries = 0;; tries++) {
-		bs_autofd int sock = bs_connect(q->conf, q->timeline, err);
-
-		r = sock < 0 ? sock : ask(sock, q, a, bs_buf_str(&options), err);
-		/* one that is replaced takes our request with it */
-		if (r != -ECONNRESET || tries == RECONNECTS_MAX)
-			return r;
-	}
-}
-
-static int attach_one(const struct bs_ckpts_request *q, unsigned int n, const struct bs_ckptask *a,
-		      struct bs_config *config, struct bs_error *err)
-{
-	const struct bs_conf_ckpt wanted = { a->source, a->target, a->user, a->writable };
-	bs_autofree char *source = bs_strf("%s/" BS_CKPTDIR "/%s/%u", q->conf->run_dir, q->job->key,
-					   n);
-	bs_autofd int mnt = -EBADF;
-	int r = bs_conf_allows_ckpt(q->conf, &wanted, err);
-
-	if (r < 0)
-		return r;
-	if (!source)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	mnt = get(q, a, config->doc, err);
-	if (mnt < 0)
-		return mnt;
-	r = bs_ckptdir_attach(q->job->run_fd, q->job->key, n, mnt, err);
-	return r < 0 ? r : bs_edit_bind(config, source, a->target, a->writable, err);
-}
+/* One that is asked for. */
+struct wanted {
+	const struct bs_ckptask *a;
+	bool done;
+	int mnt; /* -EBADF: not had, see err */
+	struct bs_error err;
+};
 
 static bool is_required(const struct bs_conf *conf, const struct bs_ckptask *a)
 {
 	return a->need == BS_CKPTASK_HOST ? conf->ckpt_required : a->need == BS_CKPTASK_REQUIRED;
 }
 
-int bs_ckpts_attach(const struct bs_ckpts_request *q, struct bs_config *config,
-		    struct bs_error *err)
+static int make_request(const struct bs_ckpts_request *q, struct wanted *w,
+			const struct bs_json *doc, struct bs_msg *m)
 {
-	bs_autofree char *dir = bs_strf("%s/" BS_CKPTDIR, q->conf->run_dir);
+	bs_autobuf options = BS_BUF_INIT(OPTIONS_MAX);
+	int r = make_options(q->conf, w->a, doc, &options);
+
+	if (r < 0)
+		return bs_fail_errno(&w->err, r, "put the options together");
+	if (bs_msg_add_text(m, BS_TAG_CONTAINER, q->job->key) < 0 ||
+	    bs_msg_add_text(m, BS_TAG_SOURCE, w->a->source) < 0 ||
+	    bs_msg_add_text(m, BS_TAG_OPTIONS, bs_buf_str(&options)) < 0 ||
+	    bs_msg_add_u64(m, BS_TAG_READ_ONLY, !w->a->writable) < 0 ||
+	    bs_msg_add_u64(m, BS_TAG_WAIT_NS, q->conf->ckpt_mount_wait_ns) < 0 ||
+	    bs_msg_add_text(m, BS_TAG_TIMELINE, q->id) < 0)
+		return bs_fail(&w->err, -E2BIG, "there are too many options");
+	return 0;
+}
+
+static void answered(const struct bs_ckpts_request *q, struct wanted *w, uint64_t start_ns)
+{
+	w->done = true;
+	bs_timeline_span(q->timeline, BS_SPAN_CKPT, start_ns, 0,
+			 w->mnt < 0 ? bs_error_text(&w->err) : w->a->target);
+}
+
+static void fail_rest(const struct bs_ckpts_request *q, struct wanted *w, uint64_t start_ns,
+		      const struct bs_error *err)
+{
+	for (size_t i = 0; i < q->asks->n; i++) {
+		if (w[i].done)
+			continue;
+		w[i].err = *err;
+		answered(q, &w[i], start_ns);
+	}
+}
+
+/* What the start waits for; NULL: for nothing more, for all are there or one must be and is not. */
+static const struct wanted *open_one(const struct bs_ckpts_request *q, const struct wanted *w)
+{
+	const struct wanted *open = NULL;
+
+	for (size_t i = 0; i < q->asks->n; i++) {
+		if (w[i].done && w[i].mnt < 0 && is_required(q->conf, w[i].a))
+			return NULL;
+		if (!w[i].done)
+			open = &w[i];
+	}
+	return open;
+}
+
+static void say_waiting(const struct bs_ckpts_request *q, const struct wanted *w)
+{
+	for (size_t i = 0; i < q->asks->n; i++) {
+		if (!w[i].done)
+			bs_log_warning("waiting for '%s'", w[i].a->source);
+	}
+}
+
+/* Replies to what was asked on sock. */
+static int collect(const struct bs_ckpts_request *q, struct wanted *w, int sock, uint64_t start_ns,
+		   struct bs_error *err)
+{
+	const uint64_t deadline = start_ns + q->conf->ckpt_mount_wait_ns + REPLY_GRACE_NS;
+	uint64_t until = BS_MIN(deadline, start_ns + SLOW_NS);
+
+	while (open_one(q, w)) {
+		struct wanted *at;
+		bs_automsg reply;
+		int r;
+
+		bs_msg_init(&reply, 0, 0);
+		r = bs_client_next(sock, until, &reply, err);
+		if (r == -ETIMEDOUT && until < deadline) {
+			say_waiting(q, w);
+			until = deadline;
+			continue;
+		}
+		if (r < 0)
+			return r;
+		if (reply.id > q->asks->n || w[reply.id - 1].done)
+			continue;
+		at = &w[reply.id - 1];
+		if (bs_client_result(&reply, &at->err) == 0)
+			at->mnt = bs_msg_take_fd(&reply, 0);
+		if (at->mnt < 0 && !at->err.code)
+			(void)bs_fail(&at->err, -EPROTO, "bootseerd sent no mount");
+		answered(q, at, start_ns);
+	}
+	return 0;
+}
+
+/*
+ * All at once and with one deadline: one that cannot be had, and need not be, holds up the
+ * others' start no longer than itself.
+ */
+static void get_all(const struct bs_ckpts_request *q, const struct bs_json *doc, struct wanted *w)
+{
+	const uint64_t start = bs_clock_ns();
+	struct bs_error err = BS_ERROR_INIT;
+	int r = 0;
+
+	for (int tries = 0; open_one(q, w); tries++) {
+		bs_autofd int sock = bs_connect(q->conf, q->timeline, &err);
+
+		r = BS_MIN(sock, 0);
+		for (size_t i = 0; r == 0 && i < q->asks->n; i++) {
+			bs_automsg m;
+
+			bs_msg_init(&m, BS_MSG_CKPT_MOUNT, (uint32_t)i + 1);
+			if (w[i].done)
+				continue;
+			if (make_request(q, &w[i], doc, &m) < 0)
+				answered(q, &w[i], start);
+			else
+				r = bs_client_send(sock, &m, &err);
+		}
+		if (r == 0)
+			r = collect(q, w, sock, start, &err);
+		/* one that is replaced takes our requests with it */
+		if (r < 0 && (r != -ECONNRESET || tries == RECONNECTS_MAX))
+			fail_rest(q, w, start, &err);
+	}
+}
+
+/* --- putting them in place -------------------------------------------------------------------- */
+
+/* What the host's options say of the mount: the runtime clears what is not named to it. */
+static unsigned int bind_flags(const struct bs_ckpts_request *q, const struct bs_ckptask *a)
+{
+	bs_autobuf options = BS_BUF_INIT(OPTIONS_MAX);
+
+	for (size_t i = 0; i < q->conf->ckpt_options.n; i++)
+		(void)bs_buf_addf(&options, "%s,", q->conf->ckpt_options.v[i]);
+	return (a->writable ? BS_BIND_WRITABLE : 0) |
+	       (bs_str_option(bs_buf_str(&options), "noexec", "exec") ? BS_BIND_NOEXEC : 0) |
+	       (bs_str_option(bs_buf_str(&options), "noatime", "atime") ? BS_BIND_NOATIME : 0);
+}
+
+static int attach_one(const struct bs_ckpts_request *q, unsigned int n, const struct wanted *w,
+		      struct bs_config *config, struct bs_error *err)
+{
+	bs_autofree char *source = bs_strf("%s/" BS_CKPTDIR "/%s/%u", q->conf->run_dir, q->job->key,
+					   n);
+	int r;
+
+	if (w->mnt < 0)
+		return bs_fail(err, w->err.code, "%s", bs_error_text(&w->err));
+	if (!source)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	r = bs_ckptdir_attach(q->job->run_fd, q->job->key, n, w->mnt, err);
+	return r < 0 ? r : bs_edit_bind(config, source, w->a->target, bind_flags(q, w->a), err);
+}
+
+static int attach_all(const struct bs_ckpts_request *q, const struct wanted *w,
+		      struct bs_config *config, struct bs_error *err)
+{
 	int n = 0;
 
-	if (!dir)
-		return bs_fail(err, -ENOMEM, "out of memory");
-	bs_edit_unbind(config, dir); /* of an earlier start from the same bundle */
 	for (size_t i = 0; i < q->asks->n; i++) {
-		const struct bs_ckptask *a = &q->asks->v[i];
-		const uint64_t start = bs_clock_ns();
-		int r = attach_one(q, (unsigned int)i, a, config, err);
+		const struct bs_ckptask *a = w[i].a;
+		int r;
 
-		bs_timeline_span(q->timeline, BS_SPAN_CKPT, start, 0,
-				 r < 0 ? bs_error_text(err) : a->target);
+		/* another one, which must be, is not there */
+		if (!w[i].done)
+			continue;
+		r = attach_one(q, (unsigned int)i, &w[i], config, err);
 		if (r == 0) {
 			n++;
 			continue;
@@ -189,6 +281,37 @@ int bs_ckpts_attach(const struct bs_ckpts_request *q, struct bs_config *config,
 			       bs_error_text(err), a->target);
 	}
 	return n;
+}
+
+/* What policy forbids is asked for by nobody. */
+static void look_at_policy(const struct bs_ckpts_request *q, struct wanted *w)
+{
+	for (size_t i = 0; i < q->asks->n; i++) {
+		const struct bs_ckptask *a = &q->asks->v[i];
+		const struct bs_conf_ckpt c = { a->source, a->target, a->user, a->writable };
+
+		w[i] = (struct wanted){ .a = a, .mnt = -EBADF };
+		if (bs_conf_allows_ckpt(q->conf, &c, &w[i].err) < 0)
+			answered(q, &w[i], bs_clock_ns());
+	}
+}
+
+int bs_ckpts_attach(const struct bs_ckpts_request *q, struct bs_config *config,
+		    struct bs_error *err)
+{
+	bs_autofree char *dir = bs_strf("%s/" BS_CKPTDIR, q->conf->run_dir);
+	bs_autofree struct wanted *w = calloc(q->asks->n + 1, sizeof(*w));
+	int r;
+
+	if (!dir || !w)
+		return bs_fail(err, -ENOMEM, "out of memory");
+	bs_edit_unbind(config, dir); /* of an earlier start from the same bundle */
+	look_at_policy(q, w);
+	get_all(q, config->doc, w);
+	r = attach_all(q, w, config, err);
+	for (size_t i = 0; i < q->asks->n; i++)
+		(void)bs_close(w[i].mnt);
+	return r;
 }
 
 void bs_ckpts_detach(const struct bs_job *j)

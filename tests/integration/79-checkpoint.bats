@@ -184,6 +184,60 @@ all_gone() {
 	all_gone
 }
 
+@test "the host's noexec and noatime hold in containers; log and foreground are refused" {
+	local flags
+	conf "checkpoint options = conf=$HDFS_CONF noexec noatime"
+	bundle "source=$HDFS_URI/w,target=/ckpt,rw" sh -c \
+		'printf "#!/bin/sh\necho ran\n" >/ckpt/tool && chmod 755 /ckpt/tool; /ckpt/tool; grep " /ckpt " /proc/mounts'
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[[ $output != *ran* ]]
+	for flags in noexec noatime nosuid nodev; do
+		[[ $output == *" /ckpt "*$flags* ]]
+	done
+	all_gone
+	for flags in log=/tmp/x foreground; do
+		conf "checkpoint options = conf=$HDFS_CONF $flags"
+		bundle "source=$HDFS_URI/r,target=/ckpt" true
+		run shim run -b "$B" "$ID"
+		echo "$output"
+		[ "$status" = 1 ]
+		[[ $output == *"'${flags%=*}' is mount.bootseer-hdfs(8)'s alone"* ]]
+		all_gone
+	done
+}
+
+@test "without a user it is that of section node, whatever bootseerd was started with" {
+	node_conf "checkpoint allow_sources = $HDFS_URI/w" "checkpoint options = conf=$HDFS_CONF"
+	HADOOP_USER_NAME=root node_start
+	bundle "source=$HDFS_URI/w,target=/ckpt,rw" sh -c 'echo x >/ckpt/whose'
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$(hdfs_rest GET /w/whose op=GETFILESTATUS | jq -r .FileStatus.owner)" = nobody ]
+	all_gone
+}
+
+@test "several that nobody answers for: a start waits for all of them at once" {
+	local start name
+	conf 'checkpoint required = no' \
+		"checkpoint allow_sources = webhdfs://127.0.0.1:9/ $HDFS_URI/r" 'checkpoint mount_wait = 3s'
+	bundle "source=$HDFS_URI/r,target=/ckpt" ls /ckpt
+	for name in a b c d e; do
+		ask "source=webhdfs://127.0.0.1:9/$name,target=/ckpt-$name" "$name"
+	done
+	start=$SECONDS
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$(grep -c "STARTING WITHOUT IT" <<<"$output")" = 5 ]
+	[[ $output == *$'\ndata' ]]
+	echo "# $((SECONDS - start)) s" >&3
+	((SECONDS - start < 20))
+	all_gone
+}
+
 # mount_of_container: a path to the checkpoint as the container sees it
 inside() {
 	echo "/proc/$(shim state "$1" | jq .pid)/root/ckpt"
@@ -514,4 +568,75 @@ False 3000000" ]
 
 other_server() {
 	[ -n "$(servers)" ] && [ "$(servers)" != "$1" ]
+}
+
+# namenodes SIGNAL
+namenodes() {
+	local n=0
+	# shellcheck disable=SC2086
+	for _ in $HDFS_NAMENODES; do
+		n=$((n + 1))
+		kill -s "$1" "$(hdfs_namenode_pid "$n")"
+	done
+}
+
+@test "its server killed while HDFS is away: who reads waits, and goes on when it is back" {
+	local dir=$BST_ROOT/m pid reading
+	mkdir "$dir"
+	conf 'node autostart = yes'
+	bootseerctl ckpt mount "$HDFS_URI/r" "$dir" -o ro,deadline=2s
+	bst_defer ctl_umount "$dir"
+	mkfifo "$BST_ROOT/go"
+	# nobody else has it open, for a close waits for the server as well
+	(read -r _ <"$BST_ROOT/go" || :; exec cmp - "$HDFS_ROOT/data") <"$dir/data" 3>&- 4>&- &
+	reading=$!
+	exec 5>"$BST_ROOT/go"
+	bst_defer namenodes CONT
+	namenodes STOP
+	pid=$(servers)
+	kill -KILL "$pid"
+	exec 5>&-
+	bst_wait 30 grep -q 'cannot go on yet' "$BST_RUN/bootseerd.log"
+	[ "$(node_status '.checkpoints[0].state')" = serving ]
+	kill -0 "$reading"
+	namenodes CONT
+	wait "$reading"
+	cmp "$dir/data" "$HDFS_ROOT/data"
+	umount "$dir"
+	bst_wait 20 nothing_served
+}
+
+# unit_ready N: a service manager saw bootseerd ready more than N times, and a server is there.
+unit_ready() {
+	[ "$(grep -cx ready "$BST_ROOT/events")" -gt "$1" ] && [ -n "$(servers)" ] &&
+		[ "$(node_status '.checkpoints[0].state')" = serving ]
+}
+
+@test "under a service manager all processes are killed: the container reads on, the next ones serve it" {
+	local i
+	bst_spawn unit "${bst_lib:?}/fakesystemd.py" "$BST_RUN/bootseerd.sock" "$BST_ROOT/events" \
+		"$BOOTSEER_BUILDDIR/bootseerd" --config "$BOOTSEER_CONFIG"
+	bst_wait 10 grep -qx ready "$BST_ROOT/events"
+	bundle "source=$HDFS_URI/r,target=/ckpt" sleep 1000
+	shim create -b "$B" "$ID" </dev/null >/dev/null 2>&1
+	shim start "$ID"
+	exec 5<"$(inside "$ID")/data"
+	for i in 1 2; do
+		# shellcheck disable=SC2046
+		kill -KILL $(pgrep -f -- "^$BOOTSEER_BUILDDIR/bootseerd .*--config $BOOTSEER_CONFIG") || :
+		bst_wait 20 unit_ready "$i"
+	done
+	cmp - "$HDFS_ROOT/data" <&5
+	exec 5<&-
+	cmp "$(inside "$ID")/data" "$HDFS_ROOT/data"
+	[ "$(node_status '.checkpoints[0].holders | length')" = 1 ]
+	# the supervisor alone: the manager ends the rest
+	kill -KILL "$(node_pid supervisor)"
+	bst_wait 20 unit_ready 3
+	cmp "$(inside "$ID")/data" "$HDFS_ROOT/data"
+	shim delete --force "$ID"
+	all_gone
+	[ "$(grep -c '^store ckpt-fuse@' "$BST_ROOT/events")" -ge 1 ]
+	[ "$(grep -c '^remove ckpt-' "$BST_ROOT/events")" = 3 ]
+	bst_stop unit
 }

@@ -370,9 +370,32 @@ static void quantities_read_well(void **state)
 	assert_string_equal(bs_human_rate(1, 0, buf), "0 B/s");
 }
 
+static void test_the_last_of_two_options_counts(void **state)
+{
+	static const struct {
+		const char *list;
+		bool on;
+	} cases[] = {
+		{ "", false },
+		{ ",", false },
+		{ "noexec", true },
+		{ "rw,noexec,user=a", true },
+		{ "exec", false },
+		{ "noexec,exec", false },
+		{ "exec,noexec,", true },
+		{ "noexecs,xnoexec,noexe,noexec=1,a=noexec", false },
+		{ "noexec,exec=1,,rw", true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++)
+		assert_int_equal(bs_str_option(cases[i].list, "noexec", "exec"), cases[i].on);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		UNIT_TEST(test_the_last_of_two_options_counts),
 		UNIT_TEST(errors_gain_context_and_never_overflow),
 		UNIT_TEST(foreign_names_cannot_drive_a_terminal),
 		UNIT_TEST(numbers_are_strict),

@@ -72,10 +72,63 @@ static void test_slow_replies_are_told_of(void **state)
 			 1);
 }
 
+static void reply(int sock, uint32_t id, uint64_t result)
+{
+	bs_automsg m;
+
+	bs_msg_init(&m, BS_MSG_REPLY, id);
+	assert_int_equal(bs_msg_add_u64(&m, BS_TAG_RESULT, result), 0);
+	assert_int_equal(bs_msg_send(sock, &m), 0);
+}
+
+static int next(int sock, uint32_t *ret_id, int *ret_result)
+{
+	struct bs_error err = BS_ERROR_INIT;
+	bs_automsg m;
+	int r;
+
+	bs_msg_init(&m, 0, 0);
+	r = bs_client_next(sock, bs_clock_ns() + 50 * BS_NS_PER_MS, &m, &err);
+	*ret_id = m.id;
+	*ret_result = r == 0 ? bs_client_result(&m, &err) : 0;
+	return r;
+}
+
+/* Of several requests one may fail, or be answered before one that was sent earlier. */
+static void test_replies_come_in_any_order(void **state)
+{
+	int pair[2], result;
+	uint32_t id;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	for (uint32_t i = 1; i <= 3; i++) {
+		bs_automsg m;
+
+		bs_msg_init(&m, BS_MSG_STATUS, i);
+		assert_int_equal(bs_client_send(pair[0], &m, NULL), 0);
+	}
+	reply(pair[1], 3, 0);
+	reply(pair[1], 1, ENOENT);
+	assert_int_equal(next(pair[0], &id, &result), 0);
+	assert_int_equal(id, 3);
+	assert_int_equal(result, 0);
+	assert_int_equal(next(pair[0], &id, &result), 0);
+	assert_int_equal(id, 1);
+	assert_int_equal(result, -ENOENT);
+	assert_int_equal(next(pair[0], &id, &result), -ETIMEDOUT);
+	reply(pair[1], 0, EMFILE); /* to whatever is asked */
+	assert_int_equal(next(pair[0], &id, &result), -EMFILE);
+	(void)bs_close(pair[1]);
+	assert_int_equal(next(pair[0], &id, &result), -ECONNRESET);
+	(void)bs_close(pair[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(test_slow_replies_are_told_of),
+		UNIT_TEST(test_replies_come_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,10 @@ static void test_edit_binds(void **state)
 		n = bs_json_n(bs_json_get(c.doc, "mounts"));
 		for (int again = 0; again < 2; again++) {
 			bs_edit_unbind(&c, "/run/x");
-			assert_int_equal(bs_edit_bind(&c, "/run/x/k/0", "/b", again, NULL), 0);
+			assert_int_equal(bs_edit_bind(&c, "/run/x/k/0", "/b",
+						      again ? BS_BIND_WRITABLE | BS_BIND_NOEXEC : 0,
+						      NULL),
+					 0);
 		}
 		mounts = bs_json_get(c.doc, "mounts");
 		assert_int_equal(bs_json_n(mounts), i == 3 ? n : n + 1);
@@ -197,6 +200,9 @@ static void test_edit_binds(void **state)
 		assert_string_equal(bs_json_str(bs_json_get(last, "source")), "/run/x/k/0");
 		assert_string_equal(bs_json_str(bs_json_get(last, "destination")), "/b");
 		assert_string_equal(bs_json_str(bs_json_at(bs_json_get(last, "options"), 4)), "rw");
+		assert_string_equal(bs_json_str(bs_json_at(bs_json_get(last, "options"), 5)),
+				    "noexec");
+		assert_int_equal(bs_json_n(bs_json_get(last, "options")), 6);
 	}
 }
 
@@ -207,7 +213,7 @@ static void test_edit_binds_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(bs_config_parse(text, strlen(text), &c, NULL), 0);
-	assert_int_equal(bs_edit_bind(&c, "/s", "/t", true, NULL), -EINVAL);
+	assert_int_equal(bs_edit_bind(&c, "/s", "/t", BS_BIND_WRITABLE, NULL), -EINVAL);
 }
 
 static void test_bundle_keeps_mode_and_owner(void **state)
