@@ -451,30 +451,50 @@ static int look_at_old(struct bs_writer *w, struct bs_view **ret, struct bs_erro
 	return 0;
 }
 
-/* There is a new generation: that is what later changes begin with. */
-static int begin_anew(struct bs_writer *w, uint64_t id, struct bs_error *err)
+/*
+ * There is a new generation: that is what later changes begin with. What goes wrong from here on
+ * does not undo it: a base that cannot be opened now is opened when it is needed.
+ */
+static void begin_anew(struct bs_writer *w, uint64_t id, const char *next)
 {
 	struct bs_view *v = NULL;
-	int r = bs_ckpt_new_id(w->id);
 
-	if (r == 0)
-		r = bs_view_open(w->c, w->path, &v, err);
-	if (r < 0)
-		return r;
+	if (bs_view_open(w->c, w->path, &v, NULL) == 0 &&
+	    (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size))
+		v = bs_view_unref(v); /* another writer's, at once */
 	bs_writer_set_base(w, v);
-	w->base_id = id;
 	w->base_size = w->size;
 	w->excl = false;
 	bs_writer_drop_recs(w, 0);
 	free(w->segment_dir);
 	w->segment_dir = NULL;
+	(void)pthread_mutex_lock(&w->c->lock);
+	memcpy(w->id, next, sizeof(w->id));
+	(void)pthread_mutex_unlock(&w->c->lock);
 	(void)pthread_mutex_lock(&w->lock);
+	w->base_id = id;
 	w->dirty = w->fresh = false;
 	(void)pthread_mutex_unlock(&w->lock);
 	bs_ckpt_count(&w->c->stats.commits, 1);
-	if (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size)
-		return bs_fail(err, -ESTALE, "HDFS '%s': another writer replaced it at once",
+}
+
+int bs_writer_base(struct bs_writer *w, struct bs_error *err)
+{
+	struct bs_view *v = NULL;
+	int r;
+
+	if (w->base || w->fresh)
+		return 0;
+	r = bs_view_open(w->c, w->path, &v, err);
+	if (r < 0 && r != -ENOENT && r != -EISDIR)
+		return r;
+	if (r < 0 || bs_view_status(v)->file_id != w->base_id || bs_view_size(v) != w->base_size) {
+		(void)bs_view_unref(v);
+		return bs_fail(err, -ESTALE,
+			       "HDFS '%s': it was replaced or removed after it was saved here",
 			       w->path);
+	}
+	bs_writer_set_base(w, v);
 	return 0;
 }
 
@@ -485,9 +505,12 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 	bs_auto(view) struct bs_view *old = NULL;
 	bs_autofree char *segment = NULL;
 	struct bs_hdfs_status status = { 0 };
+	char next[BS_STRIPES_ID_LEN + 1];
 	uint64_t id;
 	int r = follow(w, path, err);
 
+	if (r == 0)
+		r = bs_ckpt_new_id(next);
 	if (r == 0)
 		r = look_at_old(w, &old, err);
 	if (r == 0)
@@ -516,7 +539,8 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 	segment = in_segment(w, NULL);
 	if (segment && (!s || w->n_recs == 0))
 		(void)bs_nn_delete(nn_of(w), segment, true, NULL);
-	return begin_anew(w, id, err);
+	begin_anew(w, id, next);
+	return 0;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */

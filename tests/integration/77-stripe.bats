@@ -253,6 +253,46 @@ slow_links() {
 	same f other
 }
 
+# pausing STEP ARG...: hdfstool in the background, at STEP now, where it stays for five seconds; then
+# paused: its end, in status and output as after run.
+pausing() {
+	timeout 100 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --repl 1 --pause "$@" \
+		>"$BST_ROOT/paused" 2>&1 &
+	pausing_pid=$!
+	bst_wait 60 grep -q '^at ' "$BST_ROOT/paused"
+}
+
+paused() {
+	status=0
+	wait "$pausing_pid" || status=$?
+	output=$(cat "$BST_ROOT/paused")
+	echo "$status: $output"
+}
+
+@test "what was saved is saved, whatever happens right after it" {
+	# another one's comes at once
+	head -c 5000000 "$HDFS_ROOT/other" >"$HDFS_ROOT/part"
+	pausing trash cksave "$url/f" "$HDFS_ROOT/file"
+	tool cksave "$url/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 0 ]
+	same f part
+	# it is removed at once; what is there is read by who wrote it
+	pausing trash --create ckedit "$url/g" w:0:first s r:0:5
+	hdfs_rest DELETE "$dir/g" op=DELETE
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ESTALE* ]]
+	# a further change of what another one replaced is none
+	pausing trash --create ckedit "$url/h" w:0:first s w:0:again s
+	hdfs_rest DELETE "$dir/h" op=DELETE
+	tool --create ckedit "$url/h" w:0:other
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ESTALE* ]]
+	[ "$(tool ckload "$url/h")" = other ]
+}
+
 @test "a reader keeps the generation that it opened" {
 	tool cksave "$url/f" "$HDFS_ROOT/file"
 	"$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" ckslow "$url/f" 2000000 150 >"$BST_ROOT/old" 2>"$BST_ROOT/err" &
