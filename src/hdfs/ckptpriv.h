@@ -110,6 +110,10 @@ void bs_writer_forget(struct bs_writer *w);
 /* With its io held: after a rename of from, which it is or lies below. */
 int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, struct bs_error *err);
 
+/* Of the files in a segment's directory, and of itself (tree.c). NULL: unchanged. */
+int bs_ckpt_own_segment(struct bs_ckpt *c, const char *segment, const char *owner,
+			const char *group, struct bs_error *err);
+
 /* --- segments (gc.c) ------------------------------------------------------------------------- */
 
 /* The time of a segment's directory becomes that of now, by the NameNode's clock. */

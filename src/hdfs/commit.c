@@ -22,7 +22,8 @@
 #include "hdfs/targets.h"
 #include "hdfs/writerpriv.h"
 
-#define XATTR "user.bootseer.stripe"
+#define OWN_XATTR "user.bootseer."
+#define XATTR OWN_XATTR "stripe"
 #define CONCAT_BYTES (24u << 10) /* of names in one request, at most */
 #define CONCAT_SOURCES 64u
 
@@ -498,6 +499,42 @@ int bs_writer_base(struct bs_writer *w, struct bs_error *err)
 	return 0;
 }
 
+/* As setxattr(2) left it, but for those that are ours. */
+static void carry_xattrs(struct bs_writer *w, const char *path)
+{
+	bs_autofree char *names = NULL;
+	size_t len = 0;
+
+	if (bs_nn_list_xattrs(nn_of(w), w->path, &names, &len, NULL) < 0)
+		return;
+	for (const char *name = names; len; name += strlen(name) + 1) {
+		bs_autofree void *value = NULL;
+		size_t value_len;
+
+		len -= strlen(name) + 1;
+		if (!bs_str_after(name, "user.") || bs_str_after(name, OWN_XATTR))
+			continue;
+		if (bs_nn_get_xattr(nn_of(w), w->path, name, &value, &value_len, NULL) == 0)
+			(void)bs_nn_set_xattr(nn_of(w), path, name, value, value_len, false, false,
+					      NULL);
+	}
+}
+
+/*
+ * The new file at path gets what the old one's users gave it beside bytes and mode. Best effort:
+ * HDFS lets only some give a file to a group.
+ */
+static void carry_over(struct bs_writer *w, const struct bs_view *old, const char *path,
+		       const char *group)
+{
+	bs_autofree char *segment = in_segment(w, NULL);
+	const char *was = bs_view_status(old)->group;
+
+	if (segment && was && *was && !bs_streq(was, group))
+		(void)bs_ckpt_own_segment(w->c, segment, NULL, was, NULL);
+	carry_xattrs(w, path);
+}
+
 /* path: in the segment's directory. s: what it says, NULL: it is a plain file. */
 static int into_place(struct bs_writer *w, char **path, const struct bs_stripes *s,
 		      struct bs_error *err)
@@ -522,6 +559,8 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 		r = bs_fail(err, -EIO,
 			    "HDFS '%s': %" PRIu64 " bytes came together, and not %" PRIu64, w->path,
 			    status.len, w->size);
+	if (r == 0 && old)
+		carry_over(w, old, *path, status.group);
 	bs_hdfs_status_done(&status);
 	bs_ckpt_step(w->c, "rename");
 	if (r < 0)

@@ -687,6 +687,14 @@ static int set_segment_owner(struct bs_ckpt *c, const char *dir, void *cookie, s
 	return r < 0 ? r : set_data_owner(c, dir, cookie, err);
 }
 
+int bs_ckpt_own_segment(struct bs_ckpt *c, const char *segment, const char *owner,
+			const char *group, struct bs_error *err)
+{
+	struct owner o = { owner, group };
+
+	return set_segment_owner(c, segment, &o, err);
+}
+
 int bs_ckpt_set_owner(struct bs_ckpt *c, const char *path, const char *owner, const char *group,
 		      struct bs_error *err)
 {

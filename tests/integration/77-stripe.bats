@@ -293,6 +293,31 @@ paused() {
 	[ "$(tool ckload "$url/h")" = other ]
 }
 
+@test "who changes a file leaves its mode, its group and its attributes" {
+	local id f
+	tool cksave "$url/f" "$HDFS_ROOT/file"
+	tool --create ckedit "$url/small" w:0:some
+	for f in f small; do
+		tool ckchmod "$url/$f" 640
+		hdfs_rest PUT "$dir/$f" 'op=SETOWNER&group=crew'
+		tool setxattr "$url/$f" user.note 'v;%+'
+		tool setxattr "$url/$f" user.bst.two two
+		tool ckedit "$url/$f" a:more
+		tool cksave "$url/$f" "$HDFS_ROOT/other"
+		tool ckedit "$url/$f" t:5000000
+		[[ $(tool stat "$url/$f") == 'file 640 root crew '* ]]
+		[ "$(tool getxattr "$url/$f" user.note)" = 'v;%+' ]
+		[ "$(tool getxattr "$url/$f" user.bst.two)" = two ]
+	done
+	# also what its bytes are in
+	[ "$(tool getxattr "$url/f" user.bootseer.stripe)" = '1 5000000' ]
+	for id in $(hdfs_rest GET "$dir/.bootseer" op=LISTSTATUS | jq -r '.FileStatuses.FileStatus[].pathSuffix'); do
+		[ "$id" = trash ] || hdfs_rest GET "$dir/.bootseer/trash/$id" op=GETFILESTATUS ||
+			hdfs_rest GET "$dir/.bootseer/$id" op=LISTSTATUS |
+			jq -e 'all(.FileStatuses.FileStatus[]; .group == "crew" and .permission == "640")'
+	done
+}
+
 @test "a reader keeps the generation that it opened" {
 	tool cksave "$url/f" "$HDFS_ROOT/file"
 	"$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" ckslow "$url/f" 2000000 150 >"$BST_ROOT/old" 2>"$BST_ROOT/err" &
