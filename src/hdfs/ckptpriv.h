@@ -118,6 +118,12 @@ int bs_ckpt_own_segment(struct bs_ckpt *c, const char *segment, const char *owne
 
 /* The time of a segment's directory becomes that of now, by the NameNode's clock. */
 void bs_ckpt_beat(struct bs_ckpt *c, const char *segment);
+/*
+ * A segment is about to move to another directory, and its manifest after it; then it has moved.
+ * What stops in between is not garbage for a week. Best effort: not every mover may write in it.
+ */
+void bs_ckpt_note_move(struct bs_ckpt *c, const char *segment);
+void bs_ckpt_moved(struct bs_ckpt *c, const char *segment);
 /* Segments of old, at dir, that kept (or NULL) does not have get their marks. Best effort. */
 void bs_ckpt_trash(struct bs_ckpt *c, const char *dir, const struct bs_stripes *old,
 		   const struct bs_stripes *kept);

@@ -19,6 +19,8 @@
 #define TRASH "trash"
 #define LEASE_NS (3600 * BS_NS_PER_S)
 #define DEPTH_MAX 64u
+#define MOVES "moves"
+#define MOVE_NS (7 * 24 * 3600 * BS_NS_PER_S)
 
 static bool has_segment(const struct bs_stripes *s, const char *id)
 {
@@ -49,6 +51,25 @@ void bs_ckpt_beat(struct bs_ckpt *c, const char *segment)
 
 	if (beat && bs_nn_mkdirs(c->o.nn, beat, 0700, NULL) == 0)
 		(void)bs_nn_delete(c->o.nn, beat, false, NULL);
+}
+
+void bs_ckpt_note_move(struct bs_ckpt *c, const char *segment)
+{
+	bs_autofree char *note = bs_strf("%s/" MOVES, segment);
+	struct bs_hdfs_status s = { 0 };
+
+	/* MKDIRS would make the segment, too */
+	if (note && bs_nn_status(c->o.nn, segment, &s, NULL) == 0)
+		(void)bs_nn_mkdirs(c->o.nn, note, 0700, NULL);
+	bs_hdfs_status_done(&s);
+}
+
+void bs_ckpt_moved(struct bs_ckpt *c, const char *segment)
+{
+	bs_autofree char *note = bs_strf("%s/" MOVES, segment);
+
+	if (note)
+		(void)bs_nn_delete(c->o.nn, note, false, NULL);
 }
 
 /* --- one directory --------------------------------------------------------------------------- */
@@ -173,12 +194,29 @@ static int remove_segment(struct look *l, const struct bs_hdfs_status *s, struct
 	return 0;
 }
 
+/* Its manifest is to follow it here, and that stopped not long ago. */
+static int moves(struct look *l, const char *id, bool *ret, struct bs_error *err)
+{
+	bs_autofree char *path = bs_ckpt_hidden(l->dir, id, MOVES);
+	struct bs_hdfs_status s = { 0 };
+	int r = path ? bs_nn_status(l->c->o.nn, path, &s, err)
+		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+
+	*ret = r == 0 && !older(l, &s, MOVE_NS);
+	bs_hdfs_status_done(&s);
+	return r == -ENOENT ? 0 : r;
+}
+
 static int judge(struct look *l, const struct bs_hdfs_status *s, struct bs_error *err)
 {
 	const struct bs_hdfs_status *mark = mark_of(l, s->name);
 	bs_autofree char *path = NULL;
+	bool is_used = bs_strv_has(&l->used, s->name);
+	int r = is_used ? 0 : moves(l, s->name, &is_used, err);
 
-	if (bs_strv_has(&l->used, s->name)) {
+	if (r < 0)
+		return r;
+	if (is_used) {
 		l->gc->kept++;
 		return mark ? remove_hidden(l, TRASH, s->name, err) : 0;
 	}

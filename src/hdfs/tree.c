@@ -342,7 +342,10 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	return r;
 }
 
-/* Segments to another directory. What is there already was moved by a try before. */
+/*
+ * Segments to another directory. What is there already was moved by a try before. Until their
+ * manifest is there, too, a note keeps garbage collection away from them.
+ */
 static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const char *from,
 			 const char *to, struct bs_error *err)
 {
@@ -355,13 +358,24 @@ static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const ch
 
 		if (!old || !new)
 			return no_memory(err);
-		bs_ckpt_beat(c, old); /* so that nobody takes it for garbage meanwhile */
+		bs_ckpt_note_move(c, old);
 		r = bs_nn_rename(c->o.nn, old, new, false, err);
 		if (r == -ENOENT && bs_nn_status(c->o.nn, new, &st, NULL) == 0)
 			r = 0;
 		bs_hdfs_status_done(&st);
 	}
 	return r;
+}
+
+/* The manifest is where they are. Best effort. */
+static void settle_segments(struct bs_ckpt *c, const struct bs_stripes *s, const char *dir)
+{
+	for (uint32_t i = 0; i < s->n_segments; i++) {
+		bs_autofree char *segment = bs_ckpt_hidden(dir, s->segments[i].id, NULL);
+
+		if (segment)
+			bs_ckpt_moved(c, segment);
+	}
 }
 
 struct renaming {
@@ -423,15 +437,21 @@ static bool is_still_there(struct bs_ckpt *c, const struct renaming *x)
 
 static int do_rename(struct bs_ckpt *c, struct renaming *x, bool no_replace, struct bs_error *err)
 {
-	bool moves = x->stripes && !bs_streq(x->from_dir, x->to_dir);
+	const struct bs_stripes *moving = x->stripes && !bs_streq(x->from_dir, x->to_dir)
+						  ? bs_view_stripes(x->stripes)
+						  : NULL;
 	int r = 0;
 
-	if (moves)
-		r = move_segments(c, bs_view_stripes(x->stripes), x->from_dir, x->to_dir, err);
+	if (moving)
+		r = move_segments(c, moving, x->from_dir, x->to_dir, err);
+	bs_ckpt_step(c, "move");
 	if (r == 0)
 		r = bs_nn_rename(c->o.nn, x->from, x->to, !no_replace, err);
-	if (r < 0 && moves && is_still_there(c, x))
-		(void)move_segments(c, bs_view_stripes(x->stripes), x->to_dir, x->from_dir, NULL);
+	if (r == 0 && moving)
+		settle_segments(c, moving, x->to_dir);
+	if (r < 0 && moving && is_still_there(c, x) &&
+	    move_segments(c, moving, x->to_dir, x->from_dir, NULL) == 0)
+		settle_segments(c, moving, x->from_dir);
 	if (r == 0 && x->target_stripes)
 		bs_ckpt_trash(c, x->to_dir, bs_view_stripes(x->target_stripes),
 			      x->stripes ? bs_view_stripes(x->stripes) : NULL);

@@ -375,6 +375,23 @@ paused() {
 	tool ckrmdir "$url/d"
 }
 
+@test "a move that stopped halfway can be repeated, also after garbage was collected" {
+	tool mkdirs "$url/a" 755
+	tool mkdirs "$url/b" 755
+	tool cksave "$url/a/f" "$HDFS_ROOT/file"
+	run tool --die move ckmv "$url/a/f" "$dir/b/f"
+	[ "$status" = 9 ]
+	refused ESTALE ckload "$url/a/f"
+	url=$url/b collect
+	url=$url/b collect
+	tool ckmv "$url/a/f" "$dir/b/f"
+	same b/f file
+	# it is garbage as any other when it is not needed any more
+	tool ckrm "$url/b/f"
+	url=$url/b collect
+	[ "$(tool ls "$url/b" | tr -d '\0')" = '' ]
+}
+
 @test "hostile manifests are refused" {
 	local text
 	for text in '"size":9223372036854775808,"unit":1048576' \
