@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/hdfs/libhdfs.a
 src_hdfs_libhdfs_a_SOURCES = \
+	%D%/attr.c \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/ckpt.c %D%/ckpt.h %D%/ckptpriv.h \
 	%D%/commit.c \
