@@ -34,6 +34,8 @@ struct bs_ckpt {
 	struct bs_list writers; /* that have a name */
 };
 
+#define BS_CKPT_ASIDE "rm-" /* in .bootseer: where a directory waits to be removed */
+
 /* --- paths ----------------------------------------------------------------------------------- */
 
 /* 0, or -ENOENT for what is hidden; what a path of a caller's has to be. */

@@ -230,6 +230,44 @@ static int judge(struct look *l, const struct bs_hdfs_status *s, struct bs_error
 		    : bs_fail(err, -ENOMEM, "HDFS: out of memory");
 }
 
+/* Who removed it died: it goes when it is empty, else where it came from. */
+static int settle_directory(struct look *l, const char *place, const char *name,
+			    struct bs_error *err)
+{
+	bs_autofree char *from = bs_strf("%s/%s", place, name);
+	bs_autofree char *to = bs_strf("%s/%s", bs_streq(l->dir, "/") ? "" : l->dir, name);
+	struct bs_hdfs_list list = { 0 };
+	bool empty;
+	int r = from && to ? bs_nn_list(l->c->o.nn, from, &list, err)
+			   : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+
+	empty = list.n == 0 || (list.n == 1 && bs_streq(list.v[0].name, BS_CKPT_HIDDEN));
+	bs_hdfs_list_done(&list);
+	if (r < 0)
+		return r;
+	r = empty ? bs_nn_delete(l->c->o.nn, from, true, err)
+		  : bs_nn_rename(l->c->o.nn, from, to, false, err);
+	return r == -ENOENT || r == -EEXIST ? 0 : r;
+}
+
+static int settle_aside(struct look *l, const struct bs_hdfs_status *s, struct bs_error *err)
+{
+	bs_autofree char *place = bs_ckpt_hidden(l->dir, s->name, NULL);
+	struct bs_hdfs_list list = { 0 };
+	int r = 0;
+
+	if (!older(l, s, l->gc->lease_ns))
+		return 0;
+	r = place ? bs_nn_list(l->c->o.nn, place, &list, err)
+		  : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		r = settle_directory(l, place, list.v[i].name, err);
+	bs_hdfs_list_done(&list);
+	if (r == 0) /* when nothing is left in it */
+		(void)bs_nn_delete(l->c->o.nn, place, false, NULL);
+	return r == -ENOENT ? 0 : r;
+}
+
 static int list_or_nothing(struct look *l, const char *id, struct bs_hdfs_list *ret,
 			   struct bs_error *err)
 {
@@ -260,8 +298,12 @@ static int collect(struct look *l, struct bs_error *err)
 		r = find_used(l, &list, err);
 	bs_hdfs_list_done(&list);
 	for (size_t i = 0; r == 0 && i < l->segments.n; i++) {
-		if (l->segments.v[i].type == BS_HDFS_DIRECTORY && is_id(l->segments.v[i].name))
-			r = judge(l, &l->segments.v[i], err);
+		const struct bs_hdfs_status *s = &l->segments.v[i];
+
+		if (s->type == BS_HDFS_DIRECTORY && is_id(s->name))
+			r = judge(l, s, err);
+		else if (s->type == BS_HDFS_DIRECTORY && bs_str_after(s->name, BS_CKPT_ASIDE))
+			r = settle_aside(l, s, err);
 	}
 	if (r < 0)
 		return r;

@@ -273,6 +273,71 @@ static int remove_hidden(struct bs_ckpt *c, const char *path, struct bs_error *e
 	return r == -ENOENT ? 0 : r;
 }
 
+/* Whether .bootseer is gone: nothing was in it. */
+static bool drop_hidden(struct bs_ckpt *c, const char *path)
+{
+	bs_autofree char *hidden = bs_ckpt_hidden(path, NULL, NULL);
+	int r = hidden ? bs_nn_delete(c->o.nn, hidden, false, NULL) : -ENOMEM;
+
+	return r == 0 || r == -ENOENT;
+}
+
+/* path is aside: what is in it shows whether it can go. */
+static int remove_aside(struct bs_ckpt *c, const char *path, const char *aside,
+			struct bs_error *err)
+{
+	struct bs_error own = BS_ERROR_INIT;
+	bool hidden;
+	int r = is_empty(c, aside, &hidden, err), q;
+
+	if (r == 0)
+		r = bs_nn_delete(c->o.nn, aside, true, err);
+	if (r == 0)
+		return 0;
+	q = bs_nn_rename(c->o.nn, aside, path, false, &own);
+	if (q < 0)
+		return bs_fail(err, -EIO, "HDFS '%s': it is '%s' now: %s", path, aside,
+			       bs_error_text(&own));
+	return r == -ENOTEMPTY ? bs_fail(err, r, "HDFS '%s': not empty", path) : r;
+}
+
+/*
+ * Removes a directory that seems empty, with what is hidden in it. It goes aside first: what
+ * another client commits in it comes before that, and is seen then, or finds no directory.
+ */
+static int remove_with_hidden(struct bs_ckpt *c, const char *path, struct bs_error *err)
+{
+	bs_autofree char *dir = bs_ckpt_parent(path);
+	bs_autofree char *place = NULL, *aside = NULL, *hidden = NULL, *name = NULL;
+	char id[BS_STRIPES_ID_LEN + 1];
+	int r = bs_ckpt_new_id(id);
+
+	name = bs_strf(BS_CKPT_ASIDE "%s", id);
+	place = dir && name ? bs_ckpt_hidden(dir, name, NULL) : NULL;
+	hidden = dir ? bs_ckpt_hidden(dir, NULL, NULL) : NULL;
+	aside = place ? bs_strf("%s%s", place, strrchr(path, '/')) : NULL;
+	if (r < 0 || !aside || !hidden)
+		return no_memory(err);
+	bs_ckpt_step(c, "rmdir");
+	r = bs_ckpt_make_hidden(c, dir, err);
+	if (r == 0)
+		r = bs_nn_mkdirs(c->o.nn, place, 0700, err);
+	if (r == 0)
+		r = bs_nn_rename(c->o.nn, path, aside, false, err);
+	bs_ckpt_step(c, "aside");
+	if (r == 0) {
+		r = remove_aside(c, path, aside, err);
+	} else if (r == -EACCES || r == -EPERM || r == -EREMOTEIO) {
+		/* not there, by rights or zones: then without the look */
+		r = remove_hidden(c, path, err);
+		if (r == 0)
+			r = bs_nn_delete(c->o.nn, path, false, err);
+	}
+	(void)bs_nn_delete(c->o.nn, place, false, NULL);
+	(void)bs_nn_delete(c->o.nn, hidden, false, NULL); /* when nothing is in it */
+	return r;
+}
+
 int bs_ckpt_rmdir(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
 	bool hidden = false;
@@ -280,9 +345,10 @@ int bs_ckpt_rmdir(struct bs_ckpt *c, const char *path, struct bs_error *err)
 
 	if (r == 0)
 		r = is_empty(c, path, &hidden, err);
-	if (r == 0 && hidden)
-		r = remove_hidden(c, path, err);
-	return r < 0 ? r : bs_nn_delete(c->o.nn, path, false, err);
+	if (r < 0)
+		return r;
+	return hidden && !drop_hidden(c, path) ? remove_with_hidden(c, path, err)
+					       : bs_nn_delete(c->o.nn, path, false, err);
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
@@ -418,7 +484,7 @@ static int look_at_both(struct bs_ckpt *c, struct renaming *x, bool no_replace,
 	if (x->target.type != BS_HDFS_DIRECTORY)
 		return 0;
 	r = is_empty(c, x->to, &hidden, err);
-	return r == 0 && hidden ? remove_hidden(c, x->to, err) : r;
+	return r == 0 && hidden && !drop_hidden(c, x->to) ? remove_with_hidden(c, x->to, err) : r;
 }
 
 /* A rename that failed may have been done all the same, or be done yet. */

@@ -375,6 +375,45 @@ paused() {
 	tool ckrmdir "$url/d"
 }
 
+@test "a directory is not removed under what another client saves in it" {
+	head -c 5000000 "$HDFS_ROOT/file" >"$HDFS_ROOT/part"
+	tool mkdirs "$url/a" 755
+	tool cksave "$url/a/f" "$HDFS_ROOT/other"
+	tool ckrm "$url/a/f"
+	pausing rmdir ckrmdir "$url/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ENOTEMPTY:*"'$dir/a'"* ]]
+	same a/f part
+	# the same by a directory that takes its place
+	tool ckrm "$url/a/f"
+	tool mkdirs "$url/b" 755
+	pausing rmdir ckmv "$url/b" "$dir/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[[ $output == *ENOTEMPTY:* ]]
+	same a/f part
+	tool ckrm "$url/a/f"
+	tool ckmv "$url/b" "$dir/a"
+	[ "$(tool ls "$url" | tr '\0' ' ')" = 'a ' ]
+	# who removes it dies
+	tool cksave "$url/a/g" "$HDFS_ROOT/other"
+	tool ckrm "$url/a/g"
+	pausing rmdir --die aside ckrmdir "$url/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 9 ]
+	refused ENOENT ckstat "$url/a"
+	collect
+	same a/f part
+	tool ckrm "$url/a/f"
+	run tool --die aside ckrmdir "$url/a"
+	[ "$status" = 9 ]
+	collect
+	[ "$(tool ls "$url" | tr -d '\0')" = '' ]
+}
+
 @test "a move that stopped halfway can be repeated, also after garbage was collected" {
 	tool mkdirs "$url/a" 755
 	tool mkdirs "$url/b" 755
