@@ -2,8 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * What the parts of the checkpoint tree share: ckpt.c (handles, and who writes), tree.c (names),
- * attr.c, view.c (a generation, to read), writer.c (a file that is written), commit.c (its end),
- * gc.c.
+ * marked.c, attr.c, view.c (a generation, to read), writer.c (a file that is written), commit.c
+ * (its end), gc.c.
  *
  * Locks, in this order: a writer's io (over the network; nothing but its own), ckpt.lock, a
  * writer's lock, a view's lock. The last three only for moments.

@@ -66,9 +66,9 @@ same() {
 	tool ckload "$url/$1" | cmp - "$HDFS_ROOT/$2"
 }
 
-# hidden: how many segments there are.
+# hidden [DIR]: how many segments there are.
 hidden() {
-	tool ls "$url/.bootseer" | tr '\0' '\n' | grep -cE '^[0-9a-f]{32}$'
+	tool ls "$url${1:+/$1}/.bootseer" | tr '\0' '\n' | grep -cE '^[0-9a-f]{32}$'
 }
 
 # collect: twice, since what is found first is marked only.
@@ -410,6 +410,26 @@ paused() {
 	tool ckrm "$url/a/f"
 	run tool --die aside ckrmdir "$url/a"
 	[ "$status" = 9 ]
+	collect
+	[ "$(tool ls "$url" | tr -d '\0')" = '' ]
+}
+
+@test "a marked file is there with its mark, or nothing is seen of it" {
+	tool mkdirs "$url/a" 755
+	tool ckmark "$url/a/l" user.bst target
+	[[ $(tool stat "$url/a/l") == 'file 1777 root '*' 0 1 '* ]]
+	[ "$(tool getxattr "$url/a/l" user.bst)" = target ]
+	refused EEXIST ckmark "$url/a/l" user.bst other
+	tool ckrm "$url/a/l"
+	# who makes it dies: the directory is empty, as far as anybody sees
+	run tool --die link ckmark "$url/a/l" user.bst target
+	[ "$status" = 9 ]
+	[ "$(tool ckls "$url/a")" = '' ]
+	[ "$(hidden a)" = 1 ]
+	tool ckrmdir "$url/a"
+	# and garbage collection finds it
+	run tool --die link ckmark "$url/l" user.bst target
+	[ "$(hidden)" = 1 ]
 	collect
 	[ "$(tool ls "$url" | tr -d '\0')" = '' ]
 }

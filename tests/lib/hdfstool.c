@@ -591,6 +591,13 @@ static int do_ckchmod(struct tool *t, struct bs_error *err)
 	return bs_ckpt_set_mode(t->ckpt, t->path, octal(arg(t, 0)), err);
 }
 
+static int do_ckmark(struct tool *t, struct bs_error *err)
+{
+	const struct bs_ckpt_mark m = { 01777, arg(t, 0), arg(t, 1) };
+
+	return bs_ckpt_make_marked(t->ckpt, t->path, &m, err);
+}
+
 static int do_ckgc(struct tool *t, struct bs_error *err)
 {
 	struct bs_ckpt_gc gc = { .lease_ns = t->lease_ns, .recursive = t->n_args > 0 };
@@ -680,7 +687,8 @@ static const struct {
 	{ "cksave", do_cksave },     { "ckload", do_ckload },	  { "ckfetch", do_ckfetch },
 	{ "ckstat", do_ckstat },     { "ckls", do_ckls },	  { "ckrm", do_ckrm },
 	{ "ckmv", do_ckmv },	     { "ckedit", do_ckedit },	  { "ckgc", do_ckgc },
-	{ "ckslow", do_ckslow },     { "ckrmdir", do_ckrmdir },	  { "ckchmod", do_ckchmod },
+	{ "ckmark", do_ckmark },     { "ckslow", do_ckslow },	  { "ckrmdir", do_ckrmdir },
+	{ "ckchmod", do_ckchmod },
 };
 
 struct given {
