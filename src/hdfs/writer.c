@@ -659,6 +659,7 @@ int bs_writer_new(struct bs_ckpt *c, const char *path, struct bs_view *view, uns
 	(void)pthread_mutex_init(&w->lock, NULL);
 	(void)pthread_cond_init(&w->changed, NULL);
 	bs_list_init(&w->link);
+	bs_list_init(&w->to_read);
 	w->refs = 1;
 	w->c = c;
 	w->path = bs_strf("%s", path);

@@ -76,6 +76,8 @@ struct bs_writer {
 	uint64_t buffered;
 	int error; /* sticks */
 	char text[256];
+	bool is_read;		/* by a thread of the pool, which may have to wait for io */
+	struct bs_list to_read; /* jobs that wait for it, and have no thread meanwhile */
 };
 
 /* All with io. */
