@@ -154,6 +154,14 @@ part() {
 	bst_wait 30 hdfs_live 4
 }
 
+@test "a DataNode that only drips keeps nobody waiting for long" {
+	hdfs_rate 2 400kbit
+	slow /three
+	tool --deadline 25s stress "$HDFS_URI/three" "$HDFS_ROOT/file" 16 6
+	slow_end 15000
+	hdfs_rate 2 none
+}
+
 @test "two of four DataNodes hang: three replicas are enough" {
 	hdfs_datanode_pause 1
 	hdfs_datanode_pause 4
