@@ -548,11 +548,50 @@ static void run_part(struct bs_job *j)
 	read_part(own.read, own.at, own.len);
 }
 
+/*
+ * A file that is being saved is read by one thread at a time: its io may be somebody's for long,
+ * and the other threads are there for other files. false: the job runs when it is its turn.
+ */
+static bool is_my_turn(struct bs_writer *w, struct bs_job *j)
+{
+	bool mine;
+
+	(void)pthread_mutex_lock(&w->lock);
+	mine = !w->is_read;
+	if (mine)
+		w->is_read = true;
+	else
+		bs_list_append(&w->to_read, &j->link);
+	(void)pthread_mutex_unlock(&w->lock);
+	return mine;
+}
+
+static void turn_is_over(struct bs_ckpt *c, struct bs_writer *w)
+{
+	struct bs_job *next = NULL;
+
+	(void)pthread_mutex_lock(&w->lock);
+	w->is_read = false;
+	if (!bs_list_empty(&w->to_read)) {
+		next = bs_list_entry(w->to_read.next, struct bs_job, link);
+		bs_list_remove(&next->link);
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	if (next)
+		bs_pool_run(c->pool, next);
+}
+
 static void run_first(struct bs_job *j)
 {
 	struct bs_ckpt_read *r = BS_CONTAINER_OF(j, struct bs_ckpt_read, job);
+	bs_auto(writer) struct bs_writer *w = NULL;
 
-	read_part(r, 0, r->first_len);
+	if (r->writer && !is_my_turn(r->writer, j))
+		return;
+	w = r->writer ? bs_writer_ref(r->writer) : NULL;
+	read_part(r, 0, r->first_len); /* r is the owner's again */
+	if (w)
+		turn_is_over(w->c, w);
 }
 
 /* Units of a striped file are read side by side, by as many threads as there are. */

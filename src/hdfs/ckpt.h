@@ -97,6 +97,13 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err);
  */
 int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_replace,
 		   struct bs_error *err);
+struct bs_ckpt_mark {
+	uint32_t mode;
+	const char *name, *value; /* of an extended attribute */
+};
+/* An empty file that has the mark as soon as it is there. -EEXIST. */
+int bs_ckpt_make_marked(struct bs_ckpt *c, const char *path, const struct bs_ckpt_mark *m,
+			struct bs_error *err);
 int bs_ckpt_set_mode(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_error *err);
 /* NULL: unchanged */
 int bs_ckpt_set_owner(struct bs_ckpt *c, const char *path, const char *owner, const char *group,

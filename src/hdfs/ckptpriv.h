@@ -2,7 +2,8 @@
 /* Copyright the bootseer authors */
 /*
  * What the parts of the checkpoint tree share: ckpt.c (handles, and who writes), tree.c (names),
- * view.c (a generation, to read), writer.c (a file that is written), commit.c (its end), gc.c.
+ * marked.c, attr.c, view.c (a generation, to read), writer.c (a file that is written), commit.c
+ * (its end), gc.c.
  *
  * Locks, in this order: a writer's io (over the network; nothing but its own), ckpt.lock, a
  * writer's lock, a view's lock. The last three only for moments.
@@ -33,6 +34,8 @@ struct bs_ckpt {
 	struct bs_list writers; /* that have a name */
 };
 
+#define BS_CKPT_ASIDE "rm-" /* in .bootseer: where a directory waits to be removed */
+
 /* --- paths ----------------------------------------------------------------------------------- */
 
 /* 0, or -ENOENT for what is hidden; what a path of a caller's has to be. */
@@ -49,6 +52,14 @@ void bs_ckpt_step(struct bs_ckpt *c, const char *name);
 void bs_ckpt_count(uint64_t *counter, uint64_t n);
 /* -EROFS of a tree that is read only. */
 int bs_ckpt_may_write(const struct bs_ckpt *c, const char *path, struct bs_error *err);
+/* What a path has to be that is changed: -EPERM for what is hidden, -EROFS. */
+int bs_ckpt_may_change(struct bs_ckpt *c, const char *path, struct bs_error *err);
+/*
+ * The stripes of the file at path: *ret is NULL when it has none. Bytes that are no manifest of
+ * ours have none; what cannot be read now is an error, since it may have some.
+ */
+int bs_ckpt_stripes_at(struct bs_ckpt *c, const char *path, const struct bs_hdfs_status *s,
+		       struct bs_view **ret, struct bs_error *err);
 /* The replication of new files. */
 int bs_ckpt_replication(struct bs_ckpt *c, uint32_t *ret, struct bs_error *err);
 
@@ -110,10 +121,20 @@ void bs_writer_forget(struct bs_writer *w);
 /* With its io held: after a rename of from, which it is or lies below. */
 int bs_writer_renamed(struct bs_writer *w, const char *from, const char *to, struct bs_error *err);
 
+/* Of the files in a segment's directory, and of itself (attr.c). NULL: unchanged. */
+int bs_ckpt_own_segment(struct bs_ckpt *c, const char *segment, const char *owner,
+			const char *group, struct bs_error *err);
+
 /* --- segments (gc.c) ------------------------------------------------------------------------- */
 
 /* The time of a segment's directory becomes that of now, by the NameNode's clock. */
 void bs_ckpt_beat(struct bs_ckpt *c, const char *segment);
+/*
+ * A segment is about to move to another directory, and its manifest after it; then it has moved.
+ * What stops in between is not garbage for a week. Best effort: not every mover may write in it.
+ */
+void bs_ckpt_note_move(struct bs_ckpt *c, const char *segment);
+void bs_ckpt_moved(struct bs_ckpt *c, const char *segment);
 /* Segments of old, at dir, that kept (or NULL) does not have get their marks. Best effort. */
 void bs_ckpt_trash(struct bs_ckpt *c, const char *dir, const struct bs_stripes *old,
 		   const struct bs_stripes *kept);

@@ -22,7 +22,8 @@
 #include "hdfs/targets.h"
 #include "hdfs/writerpriv.h"
 
-#define XATTR "user.bootseer.stripe"
+#define OWN_XATTR "user.bootseer."
+#define XATTR OWN_XATTR "stripe"
 #define CONCAT_BYTES (24u << 10) /* of names in one request, at most */
 #define CONCAT_SOURCES 64u
 
@@ -451,31 +452,87 @@ static int look_at_old(struct bs_writer *w, struct bs_view **ret, struct bs_erro
 	return 0;
 }
 
-/* There is a new generation: that is what later changes begin with. */
-static int begin_anew(struct bs_writer *w, uint64_t id, struct bs_error *err)
+/*
+ * There is a new generation: that is what later changes begin with. What goes wrong from here on
+ * does not undo it: a base that cannot be opened now is opened when it is needed.
+ */
+static void begin_anew(struct bs_writer *w, uint64_t id, const char *next)
 {
 	struct bs_view *v = NULL;
-	int r = bs_ckpt_new_id(w->id);
 
-	if (r == 0)
-		r = bs_view_open(w->c, w->path, &v, err);
-	if (r < 0)
-		return r;
+	if (bs_view_open(w->c, w->path, &v, NULL) == 0 &&
+	    (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size))
+		v = bs_view_unref(v); /* another writer's, at once */
 	bs_writer_set_base(w, v);
-	w->base_id = id;
 	w->base_size = w->size;
 	w->excl = false;
 	bs_writer_drop_recs(w, 0);
 	free(w->segment_dir);
 	w->segment_dir = NULL;
+	(void)pthread_mutex_lock(&w->c->lock);
+	memcpy(w->id, next, sizeof(w->id));
+	(void)pthread_mutex_unlock(&w->c->lock);
 	(void)pthread_mutex_lock(&w->lock);
+	w->base_id = id;
 	w->dirty = w->fresh = false;
 	(void)pthread_mutex_unlock(&w->lock);
 	bs_ckpt_count(&w->c->stats.commits, 1);
-	if (bs_view_status(v)->file_id != id || bs_view_size(v) != w->size)
-		return bs_fail(err, -ESTALE, "HDFS '%s': another writer replaced it at once",
+}
+
+int bs_writer_base(struct bs_writer *w, struct bs_error *err)
+{
+	struct bs_view *v = NULL;
+	int r;
+
+	if (w->base || w->fresh)
+		return 0;
+	r = bs_view_open(w->c, w->path, &v, err);
+	if (r < 0 && r != -ENOENT && r != -EISDIR)
+		return r;
+	if (r < 0 || bs_view_status(v)->file_id != w->base_id || bs_view_size(v) != w->base_size) {
+		(void)bs_view_unref(v);
+		return bs_fail(err, -ESTALE,
+			       "HDFS '%s': it was replaced or removed after it was saved here",
 			       w->path);
+	}
+	bs_writer_set_base(w, v);
 	return 0;
+}
+
+/* As setxattr(2) left it, but for those that are ours. */
+static void carry_xattrs(struct bs_writer *w, const char *path)
+{
+	bs_autofree char *names = NULL;
+	size_t len = 0;
+
+	if (bs_nn_list_xattrs(nn_of(w), w->path, &names, &len, NULL) < 0)
+		return;
+	for (const char *name = names; len; name += strlen(name) + 1) {
+		bs_autofree void *value = NULL;
+		size_t value_len;
+
+		len -= strlen(name) + 1;
+		if (!bs_str_after(name, "user.") || bs_str_after(name, OWN_XATTR))
+			continue;
+		if (bs_nn_get_xattr(nn_of(w), w->path, name, &value, &value_len, NULL) == 0)
+			(void)bs_nn_set_xattr(nn_of(w), path, name, value, value_len, false, false,
+					      NULL);
+	}
+}
+
+/*
+ * The new file at path gets what the old one's users gave it beside bytes and mode. Best effort:
+ * HDFS lets only some give a file to a group.
+ */
+static void carry_over(struct bs_writer *w, const struct bs_view *old, const char *path,
+		       const char *group)
+{
+	bs_autofree char *segment = in_segment(w, NULL);
+	const char *was = bs_view_status(old)->group;
+
+	if (segment && was && *was && !bs_streq(was, group))
+		(void)bs_ckpt_own_segment(w->c, segment, NULL, was, NULL);
+	carry_xattrs(w, path);
 }
 
 /* path: in the segment's directory. s: what it says, NULL: it is a plain file. */
@@ -485,9 +542,12 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 	bs_auto(view) struct bs_view *old = NULL;
 	bs_autofree char *segment = NULL;
 	struct bs_hdfs_status status = { 0 };
+	char next[BS_STRIPES_ID_LEN + 1];
 	uint64_t id;
 	int r = follow(w, path, err);
 
+	if (r == 0)
+		r = bs_ckpt_new_id(next);
 	if (r == 0)
 		r = look_at_old(w, &old, err);
 	if (r == 0)
@@ -499,6 +559,8 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 		r = bs_fail(err, -EIO,
 			    "HDFS '%s': %" PRIu64 " bytes came together, and not %" PRIu64, w->path,
 			    status.len, w->size);
+	if (r == 0 && old)
+		carry_over(w, old, *path, status.group);
 	bs_hdfs_status_done(&status);
 	bs_ckpt_step(w->c, "rename");
 	if (r < 0)
@@ -516,7 +578,8 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 	segment = in_segment(w, NULL);
 	if (segment && (!s || w->n_recs == 0))
 		(void)bs_nn_delete(nn_of(w), segment, true, NULL);
-	return begin_anew(w, id, err);
+	begin_anew(w, id, next);
+	return 0;
 }
 
 /* --- all of it ------------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -266,6 +267,8 @@ struct todo {
 	char *buf;
 	uint64_t deadline_ns, pause_ns;
 	unsigned int corrupt;
+	int why; /* what failed last, but for the deadline that ends it */
+	char text[160];
 };
 
 /*
@@ -286,10 +289,17 @@ static int recover(struct bs_file *f, struct bs_blocks *blocks, const struct bs_
 	if (r->result == -EBADMSG && t->corrupt++)
 		return bs_fail(err, -EIO, "HDFS '%s' at %llu: %s", f->path,
 			       (unsigned long long)t->off, r->text);
+	if (r->result != -ETIMEDOUT || !t->why) {
+		t->why = r->result;
+		(void)snprintf(t->text, sizeof(t->text), "%s", r->text);
+	}
 	if (now >= t->deadline_ns)
-		return bs_fail(err, r->result == -ENODATA ? -EIO : -ETIMEDOUT,
+		return bs_fail(err,
+			       t->why == -ENODATA  ? -EIO
+			       : t->why == -EACCES ? -EACCES
+						   : -ETIMEDOUT,
 			       "HDFS '%s' at %llu: %s", f->path, (unsigned long long)t->off,
-			       r->text);
+			       t->text);
 	if (r->result == -EPROTONOSUPPORT || (r->result == -EACCES && has_http(f)))
 		q = get_http(f, true, err);
 	if (q < 0)

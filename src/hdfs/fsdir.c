@@ -19,7 +19,6 @@
 #define BATCH_MAX (1u << 20) /* bytes of an answer */
 #define PER_ENTRY_S 2e-4     /* to be looked at by who lists */
 #define LISTED_MAX_S 10.0
-#define HIDDEN_LINK BS_CKPT_HIDDEN "-link-"
 
 struct dir {
 	unsigned int refs;    /* atomic; the handle, and jobs */
@@ -159,11 +158,6 @@ static int read_all(struct bs_fsjob *j, struct dir *d)
 	return 0;
 }
 
-static bool is_hidden(const char *name)
-{
-	return bs_streq(name, BS_CKPT_HIDDEN) || bs_str_after(name, HIDDEN_LINK);
-}
-
 /* "." and "..": whose numbers do not matter. */
 static size_t add_dots(struct bs_fsjob *j, char *buf, size_t size, size_t at, bool plus)
 {
@@ -223,11 +217,8 @@ static size_t fill(struct bs_fsjob *j, struct dir *d, char *buf, size_t size, bo
 		len += n;
 	}
 	for (; at - 2 < d->list.n; at++) {
-		size_t n;
+		size_t n = add_entry(j, d, buf + len, size - len, at - 2, plus);
 
-		if (is_hidden(d->list.v[at - 2].name))
-			continue;
-		n = add_entry(j, d, buf + len, size - len, at - 2, plus);
 		if (n == 0 || n > size - len)
 			break;
 		len += n;

@@ -3,16 +3,14 @@
 /*
  * Names and attributes. HDFS has no symbolic links that a client may make: ours are empty
  * files with a mode that nothing else gives to a file (01777) and their target in the
- * attribute user.bootseer.symlink, made under a hidden name first.
+ * attribute user.bootseer.symlink.
  */
 #include "config.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/xattr.h>
 
 #include "base/buf.h"
@@ -406,45 +404,14 @@ void bs_fsop_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 		bs_fsjob_queue(&j->fs->meta, j);
 }
 
-/* Made whole under a hidden name, so that nobody sees an empty file. */
-static int make_link(struct bs_fs *fs, const char *path, const char *target)
-{
-	bs_autofree char *hidden = NULL;
-	struct bs_ckpt *c = fs->o.ckpt;
-	struct bs_ckpt_file *f = NULL;
-	const char *name = strrchr(path, '/') + 1;
-	uint64_t random = 0;
-	int r;
-
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -EIO;
-	hidden = bs_strf("%.*s" BS_CKPT_HIDDEN "-link-%016" PRIx64, (int)(name - path), path,
-			 random);
-	if (!hidden)
-		return -ENOMEM;
-	r = bs_ckpt_open(c, hidden, BS_CKPT_WRITE | BS_CKPT_CREATE | BS_CKPT_EXCL, 0644, &f, NULL);
-	if (r < 0)
-		return r;
-	r = bs_ckpt_close(f, NULL);
-	if (r == 0)
-		r = bs_nn_set_xattr(fs->o.nn, hidden, LINK_XATTR, target, strlen(target), true,
-				    false, NULL);
-	if (r == 0)
-		r = bs_ckpt_set_mode(c, hidden, LINK_MODE, NULL);
-	if (r == 0)
-		r = bs_ckpt_rename(c, hidden, path, true, NULL);
-	if (r < 0)
-		(void)bs_ckpt_unlink(c, hidden, NULL);
-	return r;
-}
-
 static void run_symlink(struct bs_fsjob *j)
 {
+	const struct bs_ckpt_mark mark = { LINK_MODE, LINK_XATTR, j->name2 };
 	bs_autofree char *path = NULL;
 	int r = bs_nodes_path(j->fs, j->ino, j->name, &path);
 
 	if (r == 0)
-		r = make_link(j->fs, path, j->name2);
+		r = bs_ckpt_make_marked(j->fs->o.ckpt, path, &mark, NULL);
 	if (r < 0)
 		bs_fsjob_end(j, r);
 	else

@@ -19,6 +19,8 @@
 #define TRASH "trash"
 #define LEASE_NS (3600 * BS_NS_PER_S)
 #define DEPTH_MAX 64u
+#define MOVES "moves"
+#define MOVE_NS (7 * 24 * 3600 * BS_NS_PER_S)
 
 static bool has_segment(const struct bs_stripes *s, const char *id)
 {
@@ -49,6 +51,25 @@ void bs_ckpt_beat(struct bs_ckpt *c, const char *segment)
 
 	if (beat && bs_nn_mkdirs(c->o.nn, beat, 0700, NULL) == 0)
 		(void)bs_nn_delete(c->o.nn, beat, false, NULL);
+}
+
+void bs_ckpt_note_move(struct bs_ckpt *c, const char *segment)
+{
+	bs_autofree char *note = bs_strf("%s/" MOVES, segment);
+	struct bs_hdfs_status s = { 0 };
+
+	/* MKDIRS would make the segment, too */
+	if (note && bs_nn_status(c->o.nn, segment, &s, NULL) == 0)
+		(void)bs_nn_mkdirs(c->o.nn, note, 0700, NULL);
+	bs_hdfs_status_done(&s);
+}
+
+void bs_ckpt_moved(struct bs_ckpt *c, const char *segment)
+{
+	bs_autofree char *note = bs_strf("%s/" MOVES, segment);
+
+	if (note)
+		(void)bs_nn_delete(c->o.nn, note, false, NULL);
 }
 
 /* --- one directory --------------------------------------------------------------------------- */
@@ -173,12 +194,29 @@ static int remove_segment(struct look *l, const struct bs_hdfs_status *s, struct
 	return 0;
 }
 
+/* Its manifest is to follow it here, and that stopped not long ago. */
+static int moves(struct look *l, const char *id, bool *ret, struct bs_error *err)
+{
+	bs_autofree char *path = bs_ckpt_hidden(l->dir, id, MOVES);
+	struct bs_hdfs_status s = { 0 };
+	int r = path ? bs_nn_status(l->c->o.nn, path, &s, err)
+		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+
+	*ret = r == 0 && !older(l, &s, MOVE_NS);
+	bs_hdfs_status_done(&s);
+	return r == -ENOENT ? 0 : r;
+}
+
 static int judge(struct look *l, const struct bs_hdfs_status *s, struct bs_error *err)
 {
 	const struct bs_hdfs_status *mark = mark_of(l, s->name);
 	bs_autofree char *path = NULL;
+	bool is_used = bs_strv_has(&l->used, s->name);
+	int r = is_used ? 0 : moves(l, s->name, &is_used, err);
 
-	if (bs_strv_has(&l->used, s->name)) {
+	if (r < 0)
+		return r;
+	if (is_used) {
 		l->gc->kept++;
 		return mark ? remove_hidden(l, TRASH, s->name, err) : 0;
 	}
@@ -190,6 +228,44 @@ static int judge(struct look *l, const struct bs_hdfs_status *s, struct bs_error
 	path = bs_ckpt_hidden(l->dir, TRASH, s->name);
 	return path ? bs_nn_mkdirs(l->c->o.nn, path, 0755, err)
 		    : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+}
+
+/* Who removed it died: it goes when it is empty, else where it came from. */
+static int settle_directory(struct look *l, const char *place, const char *name,
+			    struct bs_error *err)
+{
+	bs_autofree char *from = bs_strf("%s/%s", place, name);
+	bs_autofree char *to = bs_strf("%s/%s", bs_streq(l->dir, "/") ? "" : l->dir, name);
+	struct bs_hdfs_list list = { 0 };
+	bool empty;
+	int r = from && to ? bs_nn_list(l->c->o.nn, from, &list, err)
+			   : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+
+	empty = list.n == 0 || (list.n == 1 && bs_streq(list.v[0].name, BS_CKPT_HIDDEN));
+	bs_hdfs_list_done(&list);
+	if (r < 0)
+		return r;
+	r = empty ? bs_nn_delete(l->c->o.nn, from, true, err)
+		  : bs_nn_rename(l->c->o.nn, from, to, false, err);
+	return r == -ENOENT || r == -EEXIST ? 0 : r;
+}
+
+static int settle_aside(struct look *l, const struct bs_hdfs_status *s, struct bs_error *err)
+{
+	bs_autofree char *place = bs_ckpt_hidden(l->dir, s->name, NULL);
+	struct bs_hdfs_list list = { 0 };
+	int r = 0;
+
+	if (!older(l, s, l->gc->lease_ns))
+		return 0;
+	r = place ? bs_nn_list(l->c->o.nn, place, &list, err)
+		  : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	for (size_t i = 0; r == 0 && i < list.n; i++)
+		r = settle_directory(l, place, list.v[i].name, err);
+	bs_hdfs_list_done(&list);
+	if (r == 0) /* when nothing is left in it */
+		(void)bs_nn_delete(l->c->o.nn, place, false, NULL);
+	return r == -ENOENT ? 0 : r;
 }
 
 static int list_or_nothing(struct look *l, const char *id, struct bs_hdfs_list *ret,
@@ -222,8 +298,12 @@ static int collect(struct look *l, struct bs_error *err)
 		r = find_used(l, &list, err);
 	bs_hdfs_list_done(&list);
 	for (size_t i = 0; r == 0 && i < l->segments.n; i++) {
-		if (l->segments.v[i].type == BS_HDFS_DIRECTORY && is_id(l->segments.v[i].name))
-			r = judge(l, &l->segments.v[i], err);
+		const struct bs_hdfs_status *s = &l->segments.v[i];
+
+		if (s->type == BS_HDFS_DIRECTORY && is_id(s->name))
+			r = judge(l, s, err);
+		else if (s->type == BS_HDFS_DIRECTORY && bs_str_after(s->name, BS_CKPT_ASIDE))
+			r = settle_aside(l, s, err);
 	}
 	if (r < 0)
 		return r;

@@ -1,5 +1,6 @@
 noinst_LIBRARIES += src/hdfs/libhdfs.a
 src_hdfs_libhdfs_a_SOURCES = \
+	%D%/attr.c \
 	%D%/blocks.c %D%/blocks.h \
 	%D%/ckpt.c %D%/ckpt.h %D%/ckptpriv.h \
 	%D%/commit.c \
@@ -18,6 +19,7 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/fsowner.c \
 	%D%/mount.c %D%/mount.h \
 	%D%/gc.c \
+	%D%/marked.c \
 	%D%/manifest.c %D%/manifest.h \
 	%D%/namenode.c %D%/namenode.h %D%/nnpriv.h \
 	%D%/nnchange.c \

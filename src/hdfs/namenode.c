@@ -502,7 +502,12 @@ int bs_nn_new(const struct bs_nn_options *o, const struct bs_hdfs_place *place, 
 	nn->user = user_name(o->user);
 	nn->token_file = o->token_file ? bs_strf("%s", o->token_file) : NULL;
 	nn->ca_file = o->ca_file ? bs_strf("%s", o->ca_file) : NULL;
-	nn->peer = (struct bs_http_peer){ .verify = o->tls_verify, .ca_file = nn->ca_file };
+	nn->peer = (struct bs_http_peer){
+		.verify = o->tls_verify,
+		.ca_file = nn->ca_file,
+		.trust_hint = "see ca and insecure in mount.bootseer-hdfs(8)",
+		.plain_hint = "plain HTTP? see webhdfs:// in mount.bootseer-hdfs(8)",
+	};
 	if (!nn->user || (o->token_file && !nn->token_file) || (o->ca_file && !nn->ca_file) ||
 	    copy_place(nn, place) < 0)
 		return bs_fail(err, -ENOMEM, "HDFS: out of memory");

@@ -21,7 +21,10 @@
 #include "hdfs/blocks.h"
 #include "hdfs/ev.h"
 #include "hdfs/readpriv.h"
+#include "hdfs/reply.h"
 #include "net/http.h"
+
+#define SAID_MAX 4096u
 
 struct bs_open {
 	struct bs_ev *ev;
@@ -30,6 +33,8 @@ struct bs_open {
 	struct bs_http http;
 	struct bs_task task; /* to the loop, then back */
 	char *url;
+	char said[SAID_MAX]; /* the body, when it is not the file's bytes */
+	size_t n_said;
 	size_t len, got;
 	char bytes[];
 };
@@ -41,25 +46,43 @@ static void open_free(struct bs_open *op)
 	free(op);
 }
 
+/* It answered, but not with the bytes: what it said. */
+static void refused(const struct bs_open *op, struct bs_dn_read *dn)
+{
+	struct bs_hdfs_exception e;
+
+	bs_reply_exception(op->http.status, op->said, op->n_said, &e);
+	(void)snprintf(dn->text, sizeof(dn->text), "DataNode %.40s: %.40s%s%.60s", dn->node->key,
+		       e.name, e.name[0] ? ": " : "", e.message);
+	/* a status of 403 without a name may be anything's; another one may do better */
+	dn->result = e.code == -EACCES && (e.name[0] || e.remedy == BS_HDFS_LOGIN) ? -EACCES
+										   : -EREMOTEIO;
+}
+
+static void tell(const struct bs_open *op, struct bs_dn_read *dn)
+{
+	const struct bs_http *h = &op->http;
+
+	if (h->result == 0 && h->status != 200) {
+		refused(op, dn);
+		return;
+	}
+	dn->result = h->result;
+	if (h->result == 0 && op->got != op->len)
+		dn->result = -EREMOTEIO; /* what a broken replica looks like here */
+	(void)snprintf(dn->text, sizeof(dn->text),
+		       "DataNode %s: WebHDFS answers %d, %zu bytes of %zu%s%.60s", dn->node->key,
+		       h->status, op->got, op->len, h->text[0] ? ": " : "", h->text);
+}
+
 /* On the event thread. */
 static void back(struct bs_task *t)
 {
 	struct bs_open *op = BS_CONTAINER_OF(t, struct bs_open, task);
 	struct bs_attempt *a = op->attempt;
-	struct bs_http *h = &op->http;
 
 	if (a) {
-		a->dn.result = h->result;
-		if (h->result == 0 && h->status == 403)
-			a->dn.result = -EACCES;
-		else if (h->result == 0 && h->status != 200)
-			a->dn.result = -EREMOTEIO;
-		else if (h->result == 0 && op->got != op->len)
-			a->dn.result = -EREMOTEIO; /* what a broken replica looks like here */
-		(void)snprintf(a->dn.text, sizeof(a->dn.text),
-			       "DataNode %s: WebHDFS answers %d, %zu bytes of %zu%s%.60s",
-			       a->dn.node->key, h->status, op->got, op->len, h->text[0] ? ": " : "",
-			       h->text);
+		tell(op, &a->dn);
 		bs_read_opened(a, op->bytes, op->len);
 	}
 	open_free(op);
@@ -69,8 +92,13 @@ static int on_data(struct bs_http *h, const void *data, size_t len)
 {
 	struct bs_open *op = BS_CONTAINER_OF(h, struct bs_open, http);
 
-	if (h->status != 200)
-		return BS_HTTP_ENOUGH;
+	if (h->status != 200) {
+		size_t n = BS_MIN(len, sizeof(op->said) - op->n_said);
+
+		memcpy(op->said + op->n_said, data, n);
+		op->n_said += n;
+		return n < len ? BS_HTTP_ENOUGH : 0;
+	}
 	if (len > op->len - op->got)
 		return -EBADMSG;
 	memcpy(op->bytes + op->got, data, len);

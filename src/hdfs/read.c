@@ -18,7 +18,9 @@
 
 #define PIECE_BYTES ((size_t)4 << 20)
 #define NODE_BYTES ((size_t)8 << 20)
-#define ROUNDS_MAX 2u /* all replicas are tried so often, then the owner may know more */
+#define SLOW_HEDGES 5u /* hedge times that a slow attempt would take still */
+#define SLOW_FACTOR 8u /* so much quicker another DataNode of late has to have been */
+#define ROUNDS_MAX 2u  /* all replicas are tried so often, then the owner may know more */
 #define LOOK_AGAIN_NS (200 * BS_NS_PER_MS)
 #define PLAIN_REFUSED_NS (60 * BS_NS_PER_S)
 
@@ -366,6 +368,26 @@ static void help_out(struct bs_reader *rd, struct bs_piece *p, uint64_t now)
 		count(&rd->stats.hedges, 1);
 }
 
+/* It goes on, but another replica would be there long before: its DataNode is not well. */
+static bool is_outdone(const struct bs_reader *rd, const struct bs_piece *p, uint64_t now)
+{
+	const struct bs_attempt *a = slow_attempt(rd, p, now);
+	uint64_t age, rate;
+
+	if (!a)
+		return false;
+	age = now - a->began_ns;
+	if ((unsigned __int128)(a->dn.len - a->dn.got) * age <
+	    (unsigned __int128)a->dn.got * rd->o.hedge_ns * SLOW_HEDGES)
+		return false;
+	rate = (uint64_t)((unsigned __int128)a->dn.got * BS_NS_PER_S / age);
+	for (unsigned int i = 0; i < p->block->n_replicas; i++) {
+		if (i != a->replica && p->nodes[i]->rate / SLOW_FACTOR > rate)
+			return true;
+	}
+	return false;
+}
+
 static uint64_t look_at_running(struct bs_reader *rd, uint64_t now)
 {
 	uint64_t until = now + 3600 * BS_NS_PER_S;
@@ -376,7 +398,7 @@ static uint64_t look_at_running(struct bs_reader *rd, uint64_t now)
 		uint64_t at = silent_at(rd, p);
 
 		next = it->next;
-		if (now >= at) {
+		if (now >= at || is_outdone(rd, p, now)) {
 			hedge(rd, p, now);
 			at = now + LOOK_AGAIN_NS;
 		} else {

@@ -27,8 +27,7 @@ static char *path_in(const char *dir, const char *name)
 	return bs_strf("%s/%s", bs_streq(dir, "/") ? "" : dir, name);
 }
 
-/* Changing asks more of a name than looking. */
-static int may_change(struct bs_ckpt *c, const char *path, struct bs_error *err)
+int bs_ckpt_may_change(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
 	int r = bs_ckpt_path_check(path, err);
 
@@ -213,7 +212,7 @@ int bs_ckpt_mkdir(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_
 	bs_auto(writer) struct bs_writer *w = NULL;
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
-	int r = dir ? may_change(c, path, err) : no_memory(err);
+	int r = dir ? bs_ckpt_may_change(c, path, err) : no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -274,26 +273,88 @@ static int remove_hidden(struct bs_ckpt *c, const char *path, struct bs_error *e
 	return r == -ENOENT ? 0 : r;
 }
 
+/* Whether .bootseer is gone: nothing was in it. */
+static bool drop_hidden(struct bs_ckpt *c, const char *path)
+{
+	bs_autofree char *hidden = bs_ckpt_hidden(path, NULL, NULL);
+	int r = hidden ? bs_nn_delete(c->o.nn, hidden, false, NULL) : -ENOMEM;
+
+	return r == 0 || r == -ENOENT;
+}
+
+/* path is aside: what is in it shows whether it can go. */
+static int remove_aside(struct bs_ckpt *c, const char *path, const char *aside,
+			struct bs_error *err)
+{
+	struct bs_error own = BS_ERROR_INIT;
+	bool hidden;
+	int r = is_empty(c, aside, &hidden, err), q;
+
+	if (r == 0)
+		r = bs_nn_delete(c->o.nn, aside, true, err);
+	if (r == 0)
+		return 0;
+	q = bs_nn_rename(c->o.nn, aside, path, false, &own);
+	if (q < 0)
+		return bs_fail(err, -EIO, "HDFS '%s': it is '%s' now: %s", path, aside,
+			       bs_error_text(&own));
+	return r == -ENOTEMPTY ? bs_fail(err, r, "HDFS '%s': not empty", path) : r;
+}
+
+/*
+ * Removes a directory that seems empty, with what is hidden in it. It goes aside first: what
+ * another client commits in it comes before that, and is seen then, or finds no directory.
+ */
+static int remove_with_hidden(struct bs_ckpt *c, const char *path, struct bs_error *err)
+{
+	bs_autofree char *dir = bs_ckpt_parent(path);
+	bs_autofree char *place = NULL, *aside = NULL, *hidden = NULL, *name = NULL;
+	char id[BS_STRIPES_ID_LEN + 1];
+	int r = bs_ckpt_new_id(id);
+
+	name = bs_strf(BS_CKPT_ASIDE "%s", id);
+	place = dir && name ? bs_ckpt_hidden(dir, name, NULL) : NULL;
+	hidden = dir ? bs_ckpt_hidden(dir, NULL, NULL) : NULL;
+	aside = place ? bs_strf("%s%s", place, strrchr(path, '/')) : NULL;
+	if (r < 0 || !aside || !hidden)
+		return no_memory(err);
+	bs_ckpt_step(c, "rmdir");
+	r = bs_ckpt_make_hidden(c, dir, err);
+	if (r == 0)
+		r = bs_nn_mkdirs(c->o.nn, place, 0700, err);
+	if (r == 0)
+		r = bs_nn_rename(c->o.nn, path, aside, false, err);
+	bs_ckpt_step(c, "aside");
+	if (r == 0) {
+		r = remove_aside(c, path, aside, err);
+	} else if (r == -EACCES || r == -EPERM || r == -EREMOTEIO) {
+		/* not there, by rights or zones: then without the look */
+		r = remove_hidden(c, path, err);
+		if (r == 0)
+			r = bs_nn_delete(c->o.nn, path, false, err);
+	}
+	(void)bs_nn_delete(c->o.nn, place, false, NULL);
+	(void)bs_nn_delete(c->o.nn, hidden, false, NULL); /* when nothing is in it */
+	return r;
+}
+
 int bs_ckpt_rmdir(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
 	bool hidden = false;
-	int r = may_change(c, path, err);
+	int r = bs_ckpt_may_change(c, path, err);
 
 	if (r == 0)
 		r = is_empty(c, path, &hidden, err);
-	if (r == 0 && hidden)
-		r = remove_hidden(c, path, err);
-	return r < 0 ? r : bs_nn_delete(c->o.nn, path, false, err);
+	if (r < 0)
+		return r;
+	return hidden && !drop_hidden(c, path) ? remove_with_hidden(c, path, err)
+					       : bs_nn_delete(c->o.nn, path, false, err);
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-/*
- * The stripes of the file at path: *ret is NULL when it has none. Bytes that are no manifest of
- * ours have none; what cannot be read now is an error, since it may have some.
- */
-static int stripes_at(struct bs_ckpt *c, const char *path, const struct bs_hdfs_status *s,
-		      struct bs_view **ret, struct bs_error *err)
+int bs_ckpt_stripes_at(struct bs_ckpt *c, const char *path, const struct bs_hdfs_status *s,
+		       struct bs_view **ret, struct bs_error *err)
 {
 	struct bs_error own = BS_ERROR_INIT;
 	struct bs_view *v = NULL;
@@ -316,7 +377,7 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	bs_auto(view) struct bs_view *v = NULL;
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
-	int r = dir ? may_change(c, path, err) : no_memory(err);
+	int r = dir ? bs_ckpt_may_change(c, path, err) : no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -327,7 +388,8 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	if (r == 0 && s.type == BS_HDFS_DIRECTORY)
 		r = bs_fail(err, -EISDIR, "HDFS '%s': a directory", path);
 	if (r == 0)
-		(void)stripes_at(c, path, &s, &v, NULL); /* else garbage collection finds them */
+		(void)bs_ckpt_stripes_at(c, path, &s, &v,
+					 NULL); /* else garbage collection finds them */
 	bs_hdfs_status_done(&s);
 	if (r == 0)
 		r = bs_nn_delete(c->o.nn, path, false, err);
@@ -342,7 +404,10 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	return r;
 }
 
-/* Segments to another directory. What is there already was moved by a try before. */
+/*
+ * Segments to another directory. What is there already was moved by a try before. Until their
+ * manifest is there, too, a note keeps garbage collection away from them.
+ */
 static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const char *from,
 			 const char *to, struct bs_error *err)
 {
@@ -355,13 +420,24 @@ static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const ch
 
 		if (!old || !new)
 			return no_memory(err);
-		bs_ckpt_beat(c, old); /* so that nobody takes it for garbage meanwhile */
+		bs_ckpt_note_move(c, old);
 		r = bs_nn_rename(c->o.nn, old, new, false, err);
 		if (r == -ENOENT && bs_nn_status(c->o.nn, new, &st, NULL) == 0)
 			r = 0;
 		bs_hdfs_status_done(&st);
 	}
 	return r;
+}
+
+/* The manifest is where they are. Best effort. */
+static void settle_segments(struct bs_ckpt *c, const struct bs_stripes *s, const char *dir)
+{
+	for (uint32_t i = 0; i < s->n_segments; i++) {
+		bs_autofree char *segment = bs_ckpt_hidden(dir, s->segments[i].id, NULL);
+
+		if (segment)
+			bs_ckpt_moved(c, segment);
+	}
 }
 
 struct renaming {
@@ -389,7 +465,7 @@ static int look_at_both(struct bs_ckpt *c, struct renaming *x, bool no_replace,
 	bool hidden = false;
 
 	if (r == 0)
-		r = stripes_at(c, x->from, &x->s, &x->stripes, err);
+		r = bs_ckpt_stripes_at(c, x->from, &x->s, &x->stripes, err);
 	if (r < 0)
 		return r;
 	r = bs_nn_status(c->o.nn, x->to, &x->target, err);
@@ -404,11 +480,11 @@ static int look_at_both(struct bs_ckpt *c, struct renaming *x, bool no_replace,
 		return bs_fail(err, -EISDIR, "HDFS '%s': a directory", x->to);
 	if (x->s.type == BS_HDFS_DIRECTORY && x->target.type != BS_HDFS_DIRECTORY)
 		return bs_fail(err, -ENOTDIR, "HDFS '%s': no directory", x->to);
-	(void)stripes_at(c, x->to, &x->target, &x->target_stripes, NULL);
+	(void)bs_ckpt_stripes_at(c, x->to, &x->target, &x->target_stripes, NULL);
 	if (x->target.type != BS_HDFS_DIRECTORY)
 		return 0;
 	r = is_empty(c, x->to, &hidden, err);
-	return r == 0 && hidden ? remove_hidden(c, x->to, err) : r;
+	return r == 0 && hidden && !drop_hidden(c, x->to) ? remove_with_hidden(c, x->to, err) : r;
 }
 
 /* A rename that failed may have been done all the same, or be done yet. */
@@ -423,15 +499,21 @@ static bool is_still_there(struct bs_ckpt *c, const struct renaming *x)
 
 static int do_rename(struct bs_ckpt *c, struct renaming *x, bool no_replace, struct bs_error *err)
 {
-	bool moves = x->stripes && !bs_streq(x->from_dir, x->to_dir);
+	const struct bs_stripes *moving = x->stripes && !bs_streq(x->from_dir, x->to_dir)
+						  ? bs_view_stripes(x->stripes)
+						  : NULL;
 	int r = 0;
 
-	if (moves)
-		r = move_segments(c, bs_view_stripes(x->stripes), x->from_dir, x->to_dir, err);
+	if (moving)
+		r = move_segments(c, moving, x->from_dir, x->to_dir, err);
+	bs_ckpt_step(c, "move");
 	if (r == 0)
 		r = bs_nn_rename(c->o.nn, x->from, x->to, !no_replace, err);
-	if (r < 0 && moves && is_still_there(c, x))
-		(void)move_segments(c, bs_view_stripes(x->stripes), x->to_dir, x->from_dir, NULL);
+	if (r == 0 && moving)
+		settle_segments(c, moving, x->to_dir);
+	if (r < 0 && moving && is_still_there(c, x) &&
+	    move_segments(c, moving, x->to_dir, x->from_dir, NULL) == 0)
+		settle_segments(c, moving, x->from_dir);
 	if (r == 0 && x->target_stripes)
 		bs_ckpt_trash(c, x->to_dir, bs_view_stripes(x->target_stripes),
 			      x->stripes ? bs_view_stripes(x->stripes) : NULL);
@@ -530,10 +612,10 @@ int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_
 {
 	struct renaming x = { .from = from, .to = to };
 	struct writers l = { 0 };
-	int r = may_change(c, from, err);
+	int r = bs_ckpt_may_change(c, from, err);
 
 	if (r == 0)
-		r = may_change(c, to, err);
+		r = bs_ckpt_may_change(c, to, err);
 	if (r < 0 || bs_streq(from, to))
 		return r;
 	if (bs_path_is_below(to, from))
@@ -553,175 +635,5 @@ int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_
 		r = follow_writers(&l, from, to, err);
 	writers_unlock(&l);
 	renaming_done(&x);
-	return r;
-}
-
-/* --- attributes ------------------------------------------------------------------------------ */
-
-/* What is on HDFS of a file that is written here: all of it, by a sync. */
-static int settle(struct bs_ckpt *c, const char *path, struct bs_writer **ret, struct bs_error *err)
-{
-	struct bs_writer *w;
-	int r = may_change(c, path, err);
-
-	if (r < 0)
-		return r;
-	w = bs_ckpt_writer_of(c, path);
-	r = w ? bs_writer_sync(w, err) : 0;
-	if (r < 0)
-		w = bs_writer_unref(w);
-	*ret = w;
-	return r;
-}
-
-/* fn for the directories of its segments, too. */
-static int for_segments(struct bs_ckpt *c, const char *path,
-			int (*fn)(struct bs_ckpt *c, const char *dir, void *cookie,
-				  struct bs_error *err),
-			void *cookie, struct bs_error *err)
-{
-	bs_auto(view) struct bs_view *v = NULL;
-	bs_autofree char *dir = bs_ckpt_parent(path);
-	struct bs_hdfs_status s = { 0 };
-	const struct bs_stripes *stripes;
-	int r = dir ? bs_nn_status(c->o.nn, path, &s, err) : no_memory(err);
-
-	if (r == 0)
-		r = stripes_at(c, path, &s, &v, err);
-	bs_hdfs_status_done(&s);
-	stripes = v ? bs_view_stripes(v) : NULL;
-	for (uint32_t i = 0; r == 0 && stripes && i < stripes->n_segments; i++) {
-		bs_autofree char *segment = bs_ckpt_hidden(dir, stripes->segments[i].id, NULL);
-
-		r = segment ? fn(c, segment, cookie, err) : no_memory(err);
-	}
-	return r;
-}
-
-/* Owner and times of what is written here were changed: what it tells is of before. Best effort. */
-static void look_again(struct bs_ckpt *c, struct bs_writer *w)
-{
-	struct bs_view *v = NULL;
-
-	if (!w)
-		return;
-	(void)pthread_mutex_lock(&w->io);
-	if (!w->dirty && !w->fresh && !w->unlinked && bs_view_open(c, w->path, &v, NULL) == 0) {
-		if (bs_view_status(v)->file_id == w->base_id)
-			bs_writer_set_base(w, v);
-		else
-			(void)bs_view_unref(v);
-	}
-	(void)pthread_mutex_unlock(&w->io);
-}
-
-/* Of the files in a segment's directory, and of itself. */
-static int for_data(struct bs_ckpt *c, const char *dir,
-		    int (*fn)(struct bs_ckpt *c, const char *path, const void *cookie,
-			      struct bs_error *err),
-		    const void *cookie, struct bs_error *err)
-{
-	struct bs_hdfs_list l = { 0 };
-	int r = bs_nn_list(c->o.nn, dir, &l, err);
-
-	for (size_t i = 0; r == 0 && i < l.n; i++) {
-		bs_autofree char *path = path_in(dir, l.v[i].name);
-
-		if (l.v[i].type == BS_HDFS_FILE)
-			r = path ? fn(c, path, cookie, err) : no_memory(err);
-	}
-	bs_hdfs_list_done(&l);
-	return r;
-}
-
-static int set_data_mode(struct bs_ckpt *c, const char *path, const void *cookie,
-			 struct bs_error *err)
-{
-	return bs_nn_set_mode(c->o.nn, path, *(const uint32_t *)cookie & 0777, err);
-}
-
-static int set_segment_mode(struct bs_ckpt *c, const char *dir, void *cookie, struct bs_error *err)
-{
-	uint32_t mode = *(const uint32_t *)cookie;
-	int r = for_data(c, dir, set_data_mode, cookie, err);
-
-	return r < 0 ? r
-		     : bs_nn_set_mode(c->o.nn, dir, 0700 | (mode & 0777) | (mode & 0444) >> 2, err);
-}
-
-int bs_ckpt_set_mode(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_error *err)
-{
-	bs_auto(writer) struct bs_writer *w = NULL;
-	int r = settle(c, path, &w, err);
-
-	if (r == 0)
-		r = for_segments(c, path, set_segment_mode, &mode, err);
-	if (r == 0)
-		r = bs_nn_set_mode(c->o.nn, path, mode, err);
-	if (r == 0 && w) {
-		(void)pthread_mutex_lock(&w->io);
-		(void)pthread_mutex_lock(&w->lock);
-		w->mode = mode & 0777;
-		(void)pthread_mutex_unlock(&w->lock);
-		(void)pthread_mutex_unlock(&w->io);
-	}
-	return r;
-}
-
-struct owner {
-	const char *owner, *group;
-};
-
-static int set_data_owner(struct bs_ckpt *c, const char *path, const void *cookie,
-			  struct bs_error *err)
-{
-	const struct owner *o = cookie;
-
-	return bs_nn_set_owner(c->o.nn, path, o->owner, o->group, err);
-}
-
-static int set_segment_owner(struct bs_ckpt *c, const char *dir, void *cookie, struct bs_error *err)
-{
-	int r = for_data(c, dir, set_data_owner, cookie, err);
-
-	return r < 0 ? r : set_data_owner(c, dir, cookie, err);
-}
-
-int bs_ckpt_set_owner(struct bs_ckpt *c, const char *path, const char *owner, const char *group,
-		      struct bs_error *err)
-{
-	bs_auto(writer) struct bs_writer *w = NULL;
-	struct owner o = { owner, group };
-	int r = settle(c, path, &w, err);
-
-	if (r == 0)
-		r = for_segments(c, path, set_segment_owner, &o, err);
-	if (r == 0)
-		r = bs_nn_set_owner(c->o.nn, path, owner, group, err);
-	if (r == 0)
-		look_again(c, w);
-	return r;
-}
-
-int bs_ckpt_set_times(struct bs_ckpt *c, const char *path, uint64_t mtime_ms, uint64_t atime_ms,
-		      struct bs_error *err)
-{
-	bs_auto(writer) struct bs_writer *w = NULL;
-	struct bs_hdfs_status s = { 0 };
-	uint64_t size;
-	int r = settle(c, path, &w, err);
-
-	if (r == 0)
-		r = bs_nn_status(c->o.nn, path, &s, err);
-	if (r < 0)
-		return r;
-	if (s.type == BS_HDFS_FILE && bs_stripe_atime_size(s.atime_ms, &size))
-		atime_ms = UINT64_MAX; /* it says the size */
-	bs_hdfs_status_done(&s);
-	if (mtime_ms == UINT64_MAX && atime_ms == UINT64_MAX)
-		return 0;
-	r = bs_nn_set_times(c->o.nn, path, mtime_ms, atime_ms, err);
-	if (r == 0)
-		look_again(c, w);
 	return r;
 }

@@ -493,6 +493,8 @@ int bs_writer_write(struct bs_writer *w, const void *buf, size_t len, uint64_t o
 
 	(void)pthread_mutex_lock(&w->io);
 	r = bs_writer_error(w, err);
+	if (r == 0)
+		r = bs_writer_base(w, err);
 	if (off == BS_CKPT_END)
 		off = w->size;
 	if (r == 0 && (off > BS_CKPT_SIZE_MAX || len > BS_CKPT_SIZE_MAX - off))
@@ -536,6 +538,8 @@ int bs_writer_truncate(struct bs_writer *w, uint64_t len, struct bs_error *err)
 
 	(void)pthread_mutex_lock(&w->io);
 	r = bs_writer_error(w, err);
+	if (r == 0)
+		r = bs_writer_base(w, err);
 	if (r == 0 && len > BS_CKPT_SIZE_MAX)
 		r = bs_fail(err, -EFBIG, "'%s': longer than a file may be", w->path);
 	if (r == 0 && len < w->size) {
@@ -590,9 +594,10 @@ ssize_t bs_writer_pread(struct bs_writer *w, void *buf, size_t len, uint64_t off
 			struct bs_error *err)
 {
 	size_t done = 0;
-	int r = 0;
+	int r;
 
 	(void)pthread_mutex_lock(&w->io);
+	r = bs_writer_base(w, err);
 	len = off < w->size ? (size_t)BS_MIN((uint64_t)len, w->size - off) : 0;
 	while (r == 0 && done < len) {
 		uint32_t at = (uint32_t)((off + done) % w->unit);
@@ -611,7 +616,9 @@ struct bs_view *bs_writer_clean_view(struct bs_writer *w, bool wait)
 
 	if ((wait ? pthread_mutex_lock(&w->io) : pthread_mutex_trylock(&w->io)) != 0)
 		return NULL;
-	if (!w->dirty && !w->fresh && w->base)
+	if (wait)
+		(void)bs_writer_base(w, NULL);
+	if (!w->dirty && !w->fresh)
 		v = bs_view_ref(w->base);
 	(void)pthread_mutex_unlock(&w->io);
 	return v;
@@ -652,6 +659,7 @@ int bs_writer_new(struct bs_ckpt *c, const char *path, struct bs_view *view, uns
 	(void)pthread_mutex_init(&w->lock, NULL);
 	(void)pthread_cond_init(&w->changed, NULL);
 	bs_list_init(&w->link);
+	bs_list_init(&w->to_read);
 	w->refs = 1;
 	w->c = c;
 	w->path = bs_strf("%s", path);
@@ -742,7 +750,7 @@ int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret)
 {
 	static const struct bs_hdfs_status none = { .type = BS_HDFS_FILE };
 	bs_auto(view) struct bs_view *base = NULL;
-	uint64_t size, mtime_ms;
+	uint64_t size, mtime_ms, id;
 	uint32_t mode;
 	bool newer;
 	int r;
@@ -752,11 +760,16 @@ int bs_writer_tell(struct bs_writer *w, struct bs_hdfs_status *ret)
 	size = w->size;
 	mtime_ms = w->mtime_ms;
 	mode = w->mode;
+	id = w->base_id;
 	newer = w->dirty || w->fresh;
 	(void)pthread_mutex_unlock(&w->lock);
 	r = base ? bs_view_tell(base, ret) : bs_ckpt_copy_status(&none, ret);
 	if (r < 0)
 		return r;
+	if (!base) {
+		ret->file_id = id;
+		ret->mtime_ms = ret->atime_ms = mtime_ms;
+	}
 	ret->mode = mode;
 	ret->len = size;
 	ret->block_size = w->unit;

@@ -53,15 +53,15 @@ struct bs_writer {
 	pthread_mutex_t io; /* guards what follows */
 	char *path;
 	bool unlinked, excl;
-	/* the next three change with the lock held, too */
+	/* the next four change with the lock held, too */
 	uint32_t mode;
-	struct bs_view *base;  /* what is committed, or NULL */
+	struct bs_view *base;  /* what is committed, or NULL: nothing, or see bs_writer_base */
 	bool fresh;	       /* nothing of base counts */
-	uint64_t base_size;    /* bytes of it that count */
 	uint64_t base_id;      /* the file at path that it was; 0: whichever is there is replaced */
+	uint64_t base_size;    /* bytes of it that count */
 	struct bs_wrec **recs; /* by u */
 	size_t n_recs, cap_recs;
-	char id[BS_STRIPES_ID_LEN + 1]; /* of the segment to be */
+	char id[BS_STRIPES_ID_LEN + 1]; /* of the segment to be; changes with the tree's lock */
 	char *segment_dir;		/* beside whose .bootseer it is made; NULL: not yet */
 	char writer_id[BS_STRIPES_ID_LEN + 1];
 	uint32_t replication;
@@ -76,6 +76,8 @@ struct bs_writer {
 	uint64_t buffered;
 	int error; /* sticks */
 	char text[256];
+	bool is_read;		/* by a thread of the pool, which may have to wait for io */
+	struct bs_list to_read; /* jobs that wait for it, and have no thread meanwhile */
 };
 
 /* All with io. */
@@ -89,7 +91,12 @@ void bs_writer_drop_recs(struct bs_writer *w, uint64_t from);
 /* As bs_writer_sync. */
 int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err);
 int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
-/* v is taken over. */
+/*
+ * Opens the base when the commit that made it could not, before it is needed. -ESTALE: the path
+ * has another file since.
+ */
+int bs_writer_base(struct bs_writer *w, struct bs_error *err);
+/* v is taken over; NULL: bs_writer_base is to open it. */
 void bs_writer_set_base(struct bs_writer *w, struct bs_view *v);
 /* The error that sticks. */
 int bs_writer_error(struct bs_writer *w, struct bs_error *err);

@@ -371,6 +371,15 @@ static const char *why(int code)
 	}
 }
 
+static void fail_hinted(struct bs_http *h, int code, const char *text, const char *hint)
+{
+	char all[192];
+
+	(void)snprintf(all, sizeof(all), "%s%s%s%s", text, hint ? " (" : "", hint ? hint : "",
+		       hint ? ")" : "");
+	bs_http_fail(h, code, all);
+}
+
 void bs_http_conclude(struct bs_http *h, int curl_code)
 {
 	CURLcode code = (CURLcode)curl_code;
@@ -388,16 +397,13 @@ void bs_http_conclude(struct bs_http *h, int curl_code)
 	if (h->stopped) {
 		bs_http_fail(h, h->stop_code, why(h->stop_code));
 	} else if (code == CURLE_PEER_FAILED_VERIFICATION) {
-		bs_http_fail(h, -EACCES,
-			     "its certificate is not trusted, or is another host's (see ca_file in "
-			     "bootseer.conf, --tls-verify)");
+		fail_hinted(h, -EACCES, "its certificate is not trusted, or is another host's",
+			    h->peer->trust_hint);
 	} else if (code == CURLE_COULDNT_CONNECT && h->link_local) {
 		bs_http_fail(h, -EHOSTUNREACH,
 			     "the registry points to a link-local address, which is not followed");
 	} else if (code == CURLE_SSL_CONNECT_ERROR) {
-		bs_http_fail(h, -EHOSTUNREACH,
-			     "no TLS connection (plain HTTP? see plain_http in bootseer.conf, "
-			     "--plain-http)");
+		fail_hinted(h, -EHOSTUNREACH, "no TLS connection", h->peer->plain_hint);
 	} else if (code != CURLE_OK) {
 		bs_http_fail(h, code_of(h, code), curl_easy_strerror(code));
 	}

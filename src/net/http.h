@@ -53,6 +53,8 @@ struct bs_http_peer { /* how to talk; borrowed, outlives the request */
 	bool verify;
 	const char *ca_file;
 	const char *proxy;
+	/* in an error, what could be set otherwise: certificates that are trusted, plain HTTP */
+	const char *trust_hint, *plain_hint;
 };
 
 struct bs_http {

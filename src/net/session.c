@@ -170,7 +170,13 @@ static struct bs_session *session_new(const struct bs_registry_options *o, const
 	s->base = bs_strf("%s://%s", o->plain_http ? "http" : "https", name);
 	s->ca_file = o->ca_file ? bs_strf("%s", o->ca_file) : NULL;
 	s->proxy = o->proxy ? bs_strf("%s", o->proxy) : NULL;
-	s->peer = (struct bs_http_peer){ o->tls_verify, s->ca_file, s->proxy };
+	s->peer = (struct bs_http_peer){
+		.verify = o->tls_verify,
+		.ca_file = s->ca_file,
+		.proxy = s->proxy,
+		.trust_hint = "see ca_file in bootseer.conf, --tls-verify",
+		.plain_hint = "plain HTTP? see plain_http in bootseer.conf, --plain-http",
+	};
 	if (!s->host || !s->base || (o->ca_file && !s->ca_file) || (o->proxy && !s->proxy)) {
 		session_free(s);
 		return NULL;

@@ -154,6 +154,14 @@ part() {
 	bst_wait 30 hdfs_live 4
 }
 
+@test "a DataNode that only drips keeps nobody waiting for long" {
+	hdfs_rate 2 400kbit
+	slow /three
+	tool --deadline 25s stress "$HDFS_URI/three" "$HDFS_ROOT/file" 16 6
+	slow_end 15000
+	hdfs_rate 2 none
+}
+
 @test "two of four DataNodes hang: three replicas are enough" {
 	hdfs_datanode_pause 1
 	hdfs_datanode_pause 4
@@ -420,6 +428,30 @@ saved() {
 	done | curl -sf -X PUT -K - -Z --parallel-max 4
 	[ "$(tool ls "$HDFS_URI/many" | tr '\0' '\n' | sort -u | wc -l)" = 2500 ]
 	[ "$(stat_of requests)" -ge 3 ]
+}
+
+# saying EXCEPTION MESSAGE: a DataNode that refuses to read; sets fake, its URL.
+saying() {
+	hdfs_rest GET /one op=GETFILESTATUS >"$BST_ROOT/status.json"
+	hdfs_rest GET /one op=GET_BLOCK_LOCATIONS >"$BST_ROOT/blocks.json"
+	bst_spawn "fake-$1" python3 "${bst_lib:?}/fakehdfs.py" "$BST_ROOT/status.json" "$BST_ROOT/blocks.json" \
+		"{\"RemoteException\":{\"exception\":\"$1\",\"message\":\"$2\"}}"
+	bst_wait 10 test -s "$BST_LOG/fake-$1.log"
+	fake=webhdfs://127.0.0.1:$(head -1 "$BST_LOG/fake-$1.log")/one
+}
+
+@test "what a DataNode says over HTTP is told, and a refusal is one when it says so" {
+	local fake
+	saying BlockMissingException 'Could not obtain block: 17'
+	run tool --deadline 2s --http read "$fake" 0 1000
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == ETIMEDOUT:*"BlockMissingException: Could not obtain block: 17"* ]]
+	saying AccessControlException 'Permission denied: user=bob'
+	run tool --deadline 2s --http read "$fake" 0 1000
+	echo "$output"
+	[ "$status" = 1 ]
+	[[ $output == EACCES:*"Permission denied: user=bob"* ]]
 }
 
 @test "a DataNode that wants encrypted transfer is read by HTTP" {

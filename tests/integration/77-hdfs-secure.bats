@@ -96,5 +96,7 @@ refused() {
 	same "swebhdfs://$nn:9871/file" --kerberos --ca "$HDFS_CA"
 	same "swebhdfs://$nn:9871/file" --kerberos --ca "$HDFS_CA" --http
 	refused EACCES --deadline 5s --kerberos stat "swebhdfs://$nn:9871/file"
-	[[ $output == *certificate* ]]
+	[[ $output == *"certificate is not trusted"*"mount.bootseer-hdfs(8)"* ]]
+	refused EHOSTUNREACH --deadline 3s --kerberos stat "swebhdfs://$nn:9870/file"
+	[[ $output == *"no TLS connection"*"webhdfs:// in mount.bootseer-hdfs(8)"* ]]
 }

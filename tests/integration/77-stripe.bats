@@ -66,9 +66,9 @@ same() {
 	tool ckload "$url/$1" | cmp - "$HDFS_ROOT/$2"
 }
 
-# hidden: how many segments there are.
+# hidden [DIR]: how many segments there are.
 hidden() {
-	tool ls "$url/.bootseer" | tr '\0' '\n' | grep -cE '^[0-9a-f]{32}$'
+	tool ls "$url${1:+/$1}/.bootseer" | tr '\0' '\n' | grep -cE '^[0-9a-f]{32}$'
 }
 
 # collect: twice, since what is found first is marked only.
@@ -253,6 +253,71 @@ slow_links() {
 	same f other
 }
 
+# pausing STEP ARG...: hdfstool in the background, at STEP now, where it stays for five seconds; then
+# paused: its end, in status and output as after run.
+pausing() {
+	timeout 100 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --repl 1 --pause "$@" \
+		>"$BST_ROOT/paused" 2>&1 &
+	pausing_pid=$!
+	bst_wait 60 grep -q '^at ' "$BST_ROOT/paused"
+}
+
+paused() {
+	status=0
+	wait "$pausing_pid" || status=$?
+	output=$(cat "$BST_ROOT/paused")
+	echo "$status: $output"
+}
+
+@test "what was saved is saved, whatever happens right after it" {
+	# another one's comes at once
+	head -c 5000000 "$HDFS_ROOT/other" >"$HDFS_ROOT/part"
+	pausing trash cksave "$url/f" "$HDFS_ROOT/file"
+	tool cksave "$url/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 0 ]
+	same f part
+	# it is removed at once; what is there is read by who wrote it
+	pausing trash --create ckedit "$url/g" w:0:first s r:0:5
+	hdfs_rest DELETE "$dir/g" op=DELETE
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ESTALE* ]]
+	# a further change of what another one replaced is none
+	pausing trash --create ckedit "$url/h" w:0:first s w:0:again s
+	hdfs_rest DELETE "$dir/h" op=DELETE
+	tool --create ckedit "$url/h" w:0:other
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ESTALE* ]]
+	[ "$(tool ckload "$url/h")" = other ]
+}
+
+@test "who changes a file leaves its mode, its group and its attributes" {
+	local id f
+	tool cksave "$url/f" "$HDFS_ROOT/file"
+	tool --create ckedit "$url/small" w:0:some
+	for f in f small; do
+		tool ckchmod "$url/$f" 640
+		hdfs_rest PUT "$dir/$f" 'op=SETOWNER&group=crew'
+		tool setxattr "$url/$f" user.note 'v;%+'
+		tool setxattr "$url/$f" user.bst.two two
+		tool ckedit "$url/$f" a:more
+		tool cksave "$url/$f" "$HDFS_ROOT/other"
+		tool ckedit "$url/$f" t:5000000
+		[[ $(tool stat "$url/$f") == 'file 640 root crew '* ]]
+		[ "$(tool getxattr "$url/$f" user.note)" = 'v;%+' ]
+		[ "$(tool getxattr "$url/$f" user.bst.two)" = two ]
+	done
+	# also what its bytes are in
+	[ "$(tool getxattr "$url/f" user.bootseer.stripe)" = '1 5000000' ]
+	for id in $(hdfs_rest GET "$dir/.bootseer" op=LISTSTATUS | jq -r '.FileStatuses.FileStatus[].pathSuffix'); do
+		[ "$id" = trash ] || hdfs_rest GET "$dir/.bootseer/trash/$id" op=GETFILESTATUS ||
+			hdfs_rest GET "$dir/.bootseer/$id" op=LISTSTATUS |
+			jq -e 'all(.FileStatuses.FileStatus[]; .group == "crew" and .permission == "640")'
+	done
+}
+
 @test "a reader keeps the generation that it opened" {
 	tool cksave "$url/f" "$HDFS_ROOT/file"
 	"$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" ckslow "$url/f" 2000000 150 >"$BST_ROOT/old" 2>"$BST_ROOT/err" &
@@ -308,6 +373,82 @@ slow_links() {
 	[ "$(tool ckstat "$url/d/h" | cut -d' ' -f2)" = 600 ]
 	tool ckrm "$url/d/h"
 	tool ckrmdir "$url/d"
+}
+
+@test "a directory is not removed under what another client saves in it" {
+	head -c 5000000 "$HDFS_ROOT/file" >"$HDFS_ROOT/part"
+	tool mkdirs "$url/a" 755
+	tool cksave "$url/a/f" "$HDFS_ROOT/other"
+	tool ckrm "$url/a/f"
+	pausing rmdir ckrmdir "$url/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 1 ]
+	[[ $output == *ENOTEMPTY:*"'$dir/a'"* ]]
+	same a/f part
+	# the same by a directory that takes its place
+	tool ckrm "$url/a/f"
+	tool mkdirs "$url/b" 755
+	pausing rmdir ckmv "$url/b" "$dir/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[[ $output == *ENOTEMPTY:* ]]
+	same a/f part
+	tool ckrm "$url/a/f"
+	tool ckmv "$url/b" "$dir/a"
+	[ "$(tool ls "$url" | tr '\0' ' ')" = 'a ' ]
+	# who removes it dies
+	tool cksave "$url/a/g" "$HDFS_ROOT/other"
+	tool ckrm "$url/a/g"
+	pausing rmdir --die aside ckrmdir "$url/a"
+	tool cksave "$url/a/f" "$HDFS_ROOT/part"
+	paused
+	[ "$status" = 9 ]
+	refused ENOENT ckstat "$url/a"
+	collect
+	same a/f part
+	tool ckrm "$url/a/f"
+	run tool --die aside ckrmdir "$url/a"
+	[ "$status" = 9 ]
+	collect
+	[ "$(tool ls "$url" | tr -d '\0')" = '' ]
+}
+
+@test "a marked file is there with its mark, or nothing is seen of it" {
+	tool mkdirs "$url/a" 755
+	tool ckmark "$url/a/l" user.bst target
+	[[ $(tool stat "$url/a/l") == 'file 1777 root '*' 0 1 '* ]]
+	[ "$(tool getxattr "$url/a/l" user.bst)" = target ]
+	refused EEXIST ckmark "$url/a/l" user.bst other
+	tool ckrm "$url/a/l"
+	# who makes it dies: the directory is empty, as far as anybody sees
+	run tool --die link ckmark "$url/a/l" user.bst target
+	[ "$status" = 9 ]
+	[ "$(tool ckls "$url/a")" = '' ]
+	[ "$(hidden a)" = 1 ]
+	tool ckrmdir "$url/a"
+	# and garbage collection finds it
+	run tool --die link ckmark "$url/l" user.bst target
+	[ "$(hidden)" = 1 ]
+	collect
+	[ "$(tool ls "$url" | tr -d '\0')" = '' ]
+}
+
+@test "a move that stopped halfway can be repeated, also after garbage was collected" {
+	tool mkdirs "$url/a" 755
+	tool mkdirs "$url/b" 755
+	tool cksave "$url/a/f" "$HDFS_ROOT/file"
+	run tool --die move ckmv "$url/a/f" "$dir/b/f"
+	[ "$status" = 9 ]
+	refused ESTALE ckload "$url/a/f"
+	url=$url/b collect
+	url=$url/b collect
+	tool ckmv "$url/a/f" "$dir/b/f"
+	same b/f file
+	# it is garbage as any other when it is not needed any more
+	tool ckrm "$url/b/f"
+	url=$url/b collect
+	[ "$(tool ls "$url/b" | tr -d '\0')" = '' ]
 }
 
 @test "hostile manifests are refused" {

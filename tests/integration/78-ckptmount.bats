@@ -281,6 +281,47 @@ for i in range(20):
 	[ "$(cat "$BST_ROOT/n/file")" = short ]
 }
 
+@test "those who read a file that is being saved keep nobody else waiting" {
+	local i rc=0
+	hdfs_rest PUT /s op=MKDIRS
+	hdfs_put "$HDFS_ROOT/data" /s/other 'blocksize=33554432&replication=2'
+	ckpt_mount m /s unit=1M,replication=1
+	for i in 1 2 3 4; do hdfs_rate $i 12mbit; done
+	timeout 100 python3 - "$BST_ROOT/m" "$HDFS_ROOT/data" <<-'EOT' || rc=$?
+		import mmap, os, sys, threading, time
+		data = open(sys.argv[2], "rb").read(60 << 20)
+		fd = os.open(sys.argv[1] + "/saved", os.O_WRONLY | os.O_CREAT)
+		done = 0
+		while done < len(data):
+		    done += os.write(fd, data[done:done + (1 << 20)])
+		save = threading.Thread(target=os.fsync, args=(fd,))
+		bad = []
+		def read(i):
+		    f = os.open(sys.argv[1] + "/saved", os.O_RDONLY | os.O_DIRECT)
+		    page = mmap.mmap(-1, 4096)
+		    if os.preadv(f, [page], i << 20) != 4096 or page[:] != data[i << 20:][:4096]:
+		        bad.append(i)
+		    os.close(f)
+		readers = [threading.Thread(target=read, args=(i,)) for i in range(40)]
+		save.start()
+		time.sleep(0.5)
+		[t.start() for t in readers]
+		time.sleep(0.5)
+		begin = time.monotonic()
+		with open(sys.argv[1] + "/other", "rb", buffering=0) as f:
+		    assert f.read(4096) == data[:4096]
+		took = time.monotonic() - begin
+		assert save.is_alive() and sum(t.is_alive() for t in readers) > 30
+		print(f"{took:.2f} s")
+		assert took < 4, took
+		[t.join() for t in readers + [save]]
+		assert not bad, bad
+	EOT
+	for i in 1 2 3 4; do hdfs_rate $i none; done
+	[ "$rc" = 0 ]
+	cmp -n 62914560 "$BST_ROOT/m/saved" "$HDFS_ROOT/data"
+}
+
 @test "pages of a mapping go where they belong, also by who appends" {
 	hdfs_rest PUT /a op=MKDIRS
 	ckpt_mount m /a

@@ -591,6 +591,13 @@ static int do_ckchmod(struct tool *t, struct bs_error *err)
 	return bs_ckpt_set_mode(t->ckpt, t->path, octal(arg(t, 0)), err);
 }
 
+static int do_ckmark(struct tool *t, struct bs_error *err)
+{
+	const struct bs_ckpt_mark m = { 01777, arg(t, 0), arg(t, 1) };
+
+	return bs_ckpt_make_marked(t->ckpt, t->path, &m, err);
+}
+
 static int do_ckgc(struct tool *t, struct bs_error *err)
 {
 	struct bs_ckpt_gc gc = { .lease_ns = t->lease_ns, .recursive = t->n_args > 0 };
@@ -680,7 +687,8 @@ static const struct {
 	{ "cksave", do_cksave },     { "ckload", do_ckload },	  { "ckfetch", do_ckfetch },
 	{ "ckstat", do_ckstat },     { "ckls", do_ckls },	  { "ckrm", do_ckrm },
 	{ "ckmv", do_ckmv },	     { "ckedit", do_ckedit },	  { "ckgc", do_ckgc },
-	{ "ckslow", do_ckslow },     { "ckrmdir", do_ckrmdir },	  { "ckchmod", do_ckchmod },
+	{ "ckmark", do_ckmark },     { "ckslow", do_ckslow },	  { "ckrmdir", do_ckrmdir },
+	{ "ckchmod", do_ckchmod },
 };
 
 struct given {
@@ -689,17 +697,28 @@ struct given {
 	bool http, stats;
 	uint64_t deadline_ns, piece, node;
 	struct bs_ckpt_options ckpt;
-	const char *die;
+	const char *die, *pause;
 	uint32_t connections;
 	unsigned int flags;
 	uint64_t lease_ns;
 };
 
-/* A program that is killed at this step. */
+struct steps {
+	char *die, *pause;
+};
+
+/* A program that is killed at this step, or that somebody else is quicker than. */
 static void on_step(const char *name, void *cookie)
 {
-	if (bs_streq(name, cookie))
+	static const struct timespec pause = { .tv_sec = 5 };
+	const struct steps *s = cookie;
+
+	if (s->die && bs_streq(name, s->die))
 		_exit(9);
+	if (s->pause && bs_streq(name, s->pause)) {
+		(void)fprintf(stderr, "at %s\n", name);
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
 }
 
 static int set_up_tree(struct tool *t, const struct given *g, struct bs_error *err)
@@ -709,9 +728,13 @@ static int set_up_tree(struct tool *t, const struct given *g, struct bs_error *e
 	co.nn = t->nn;
 	co.reader = t->reader;
 	co.deadline_ns = g->deadline_ns;
-	if (g->die) {
+	if (g->die || g->pause) {
+		static struct steps steps;
+
+		steps.die = g->die ? strdup(g->die) : NULL;
+		steps.pause = g->pause ? strdup(g->pause) : NULL;
 		co.step = on_step;
-		co.cookie = strdup(g->die);
+		co.cookie = &steps;
 	}
 	t->flags = g->flags;
 	t->lease_ns = g->lease_ns;
@@ -791,6 +814,9 @@ static int parse_ckpt(int c, struct given *g)
 	case 'D':
 		g->die = optarg;
 		return 0;
+	case 'P':
+		g->pause = optarg;
+		return 0;
 	case 'l':
 		return bs_parse_duration(optarg, &g->lease_ns);
 	case 'g':
@@ -827,6 +853,7 @@ static int parse_options(int argc, char **argv, struct given *g)
 		{ "files", required_argument, NULL, 'F' },
 		{ "repl", required_argument, NULL, 'R' },
 		{ "die", required_argument, NULL, 'D' },
+		{ "pause", required_argument, NULL, 'P' },
 		{ "buffer", required_argument, NULL, 'B' },
 		{ "connections", required_argument, NULL, 'N' },
 		{ "lease", required_argument, NULL, 'l' },
