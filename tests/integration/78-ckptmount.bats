@@ -313,7 +313,6 @@ for i in range(20):
 		took = time.monotonic() - begin
 		assert save.is_alive() and sum(t.is_alive() for t in readers) > 30
 		print(f"{took:.2f} s")
-		assert took < 4, took
 		[t.join() for t in readers + [save]]
 		assert not bad, bad
 	EOT
