@@ -97,7 +97,9 @@ void bs_yield_demand_began(struct bs_yield_demand *d, uint64_t now_ns, const voi
 	if (!is_demand(d, now_ns)) {
 		d->whose = whose;
 		d->mixed = false;
-	} else if (d->whose != whose) {
+	} else if (!d->whose) { /* so far nobody's in particular, as manifests are */
+		d->whose = whose;
+	} else if (whose && d->whose != whose) {
 		d->mixed = true;
 	}
 	d->running++;

@@ -293,7 +293,7 @@ pages() {
 	bst_wait 30 eval '[ "$(node_status ".served.images[0].complete")" = true ]'
 	node_status .served
 	[ "$(node_status .served.cache.fetched_frames)" = "$(node_status '.served.images[0].frames')" ]
-	# over the wire too, but for what was on its way twice, the more the busier the machine is
-	[ "$(faultproxy_bytes p '.path | contains("'"$DATA"'")')" -lt $((DATA_SIZE * 15 / 10)) ]
+	# over the wire too, but for what was on its way twice
+	[ "$(faultproxy_bytes p '.path | contains("'"$DATA"'")')" -lt $((DATA_SIZE * 12 / 10)) ]
 	faults_unharmed
 }

@@ -143,6 +143,23 @@ static void others_make_room_for_whose_demand_it_is(void **state)
 	assert_false(bs_yield_makes_room(&d, now, &b));
 }
 
+/* What is asked for in nobody's name, as manifests are, makes no two of one. */
+static void demand_of_nobody_in_particular(void **state)
+{
+	struct bs_yield_demand d = { 0 };
+	const uint64_t now = 7 * BS_NS_PER_S;
+	int a, b;
+
+	bs_yield_demand_began(&d, now, NULL);
+	assert_true(bs_yield_makes_room(&d, now, &a));
+	bs_yield_demand_began(&d, now, &a);
+	bs_yield_demand_began(&d, now, NULL);
+	assert_false(bs_yield_makes_room(&d, now, &a));
+	assert_true(bs_yield_makes_room(&d, now, &b));
+	bs_yield_demand_began(&d, now, &b);
+	assert_true(bs_yield_makes_room(&d, now, &a));
+}
+
 static void after_a_transfer_there_is_a_rest_as_long(void **state)
 {
 	struct bs_yield_demand d = { 0 };
@@ -184,6 +201,7 @@ int main(void)
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
 		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
 		UNIT_TEST(others_make_room_for_whose_demand_it_is),
+		UNIT_TEST(demand_of_nobody_in_particular),
 		UNIT_TEST(after_a_transfer_there_is_a_rest_as_long),
 		UNIT_TEST(a_budget_that_is_overdrawn_fills_up_to_nothing),
 	};
