@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,32 +52,62 @@ struct ckpt *ckpt_find(struct super *s, const char *id)
 	return NULL;
 }
 
-void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_LEN])
+/* What is kept of each, in names "ckpt-WHAT:ID". */
+static const struct {
+	const char *what;
+	size_t at; /* of the descriptor in struct ckpt */
+} kept[] = {
+	{ "link", offsetof(struct ckpt, link.fd) }, { "pid", offsetof(struct ckpt, process.pidfd) },
+	{ "fuse", offsetof(struct ckpt, fuse_fd) }, { "memory", offsetof(struct ckpt, memory_fd) },
+	{ "mount", offsetof(struct ckpt, mnt) },
+};
+static_assert(BS_ARRAY_LEN(kept) == CKPT_KEPT_MAX, "what the keeper has room for");
+
+static int *kept_fd(struct ckpt *c, size_t i)
 {
-	(void)snprintf(name, KEPT_NAME_LEN, CKPTS_KEPT "%s:%s", what, c->id);
+	return (int *)((char *)c + kept[i].at);
 }
 
-void ckpt_keep(struct super *s, const struct ckpt *c,
+static void kept_name(const struct ckpt *c, size_t i, char name[KEPT_NAME_LEN])
+{
+	(void)snprintf(name, KEPT_NAME_LEN, CKPTS_KEPT "%s:%s", kept[i].what, c->id);
+}
+
+void ckpt_keep(struct super *s, struct ckpt *c,
 	       void (*put)(struct super *s, const char *name, int fd))
 {
-	const struct {
-		const char *what;
-		int fd;
-	} all[] = {
-		{ "link", c->link.fd },
-		{ "pid", c->process.pidfd },
-		{ "fuse", c->fuse_fd },
-		{ "memory", c->memory_fd },
-		{ "mount", c->for_nobody ? -EBADF : c->mnt },
-	};
 	char name[KEPT_NAME_LEN];
 
-	static_assert(BS_ARRAY_LEN(all) == CKPT_KEPT_MAX, "what the keeper has room for");
-	for (size_t i = 0; i < BS_ARRAY_LEN(all); i++) {
-		if (all[i].fd < 0)
+	for (size_t i = 0; i < BS_ARRAY_LEN(kept); i++) {
+		const int *fd = kept_fd(c, i);
+
+		if (*fd < 0 || (fd == &c->mnt && c->for_nobody))
 			continue;
-		ckpt_kept_name(c, all[i].what, name);
-		put(s, name, all[i].fd);
+		kept_name(c, i, name);
+		put(s, name, *fd);
+	}
+}
+
+void ckpt_drop(struct super *s, struct ckpt *c, int *fd)
+{
+	char name[KEPT_NAME_LEN];
+
+	for (size_t i = 0; *fd >= 0 && i < BS_ARRAY_LEN(kept); i++) {
+		if (kept_fd(c, i) != fd)
+			continue;
+		kept_name(c, i, name);
+		kept_drop(s, name);
+	}
+	*fd = bs_close(*fd);
+}
+
+void ckpt_drop_names(struct super *s, const struct ckpt *c)
+{
+	char name[KEPT_NAME_LEN];
+
+	for (size_t i = 0; i < BS_ARRAY_LEN(kept); i++) {
+		kept_name(c, i, name);
+		kept_drop(s, name);
 	}
 }
 
@@ -216,6 +247,7 @@ bool ckpts_is_of_process(const char *kept_name)
 void ckpts_adopt(struct super *s, const char *name, int fd)
 {
 	const char *rest = bs_str_after(name, CKPTS_KEPT), *id = rest ? strchr(rest, ':') : NULL;
+	char own[KEPT_NAME_LEN];
 	struct ckpt *c = NULL;
 
 	if (id && strlen(id + 1) == ID_LEN) {
@@ -223,29 +255,16 @@ void ckpts_adopt(struct super *s, const char *name, int fd)
 		if (!c)
 			c = ckpt_new(s, id + 1);
 	}
-	if (c && c->link.fd < 0 && bs_str_after(rest, "link:")) {
-		c->link = (struct watch){ .fd = fd, .ready = ckpt_link_ready };
-	} else if (c && c->process.pidfd < 0 && bs_str_after(rest, "pid:")) {
-		c->process.pidfd = fd;
-		c->process.pid = pid_of(fd);
-	} else if (c && c->mnt < 0 && bs_str_after(rest, "mount:")) {
-		c->mnt = fd;
-	} else if (c && c->fuse_fd < 0 && bs_str_after(rest, "fuse:")) {
-		c->fuse_fd = fd;
-	} else if (c && c->memory_fd < 0 && bs_str_after(rest, "memory:")) {
-		c->memory_fd = fd;
-	} else {
-		(void)bs_close(fd);
+	for (size_t i = 0; c && fd >= 0 && i < BS_ARRAY_LEN(kept); i++) {
+		kept_name(c, i, own);
+		if (*kept_fd(c, i) < 0 && bs_streq(own, name))
+			*kept_fd(c, i) = bs_take_fd(&fd);
 	}
-}
-
-static void drop_kept(struct super *s, const struct ckpt *c, const char *what, int *fd)
-{
-	char name[KEPT_NAME_LEN];
-
-	ckpt_kept_name(c, what, name);
-	kept_drop(s, name);
-	*fd = bs_close(*fd);
+	(void)bs_close(fd);
+	if (c && c->link.fd >= 0)
+		c->link.ready = ckpt_link_ready;
+	if (c && c->process.pidfd >= 0 && !c->process.pid)
+		c->process.pid = pid_of(c->process.pidfd);
 }
 
 /* Nobody knows what it serves to whom: as for nobody in particular, who unmounts it ends it. */
@@ -257,8 +276,8 @@ static int without_record(struct super *s, struct ckpt *c)
 	c->options = strdup("");
 	bs_strv_done(&c->holders);
 	c->for_nobody = true;
-	ckpt_drop_mount(s, c);
-	drop_kept(s, c, "fuse", &c->fuse_fd); /* the next one's generation is not known */
+	ckpt_drop(s, c, &c->mnt);
+	ckpt_drop(s, c, &c->fuse_fd); /* the next one's generation is not known */
 	return c->source && c->options ? 0 : -ENOMEM;
 }
 

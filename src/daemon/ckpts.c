@@ -66,17 +66,6 @@
 
 /* --- mounts ---------------------------------------------------------------------------------- */
 
-void ckpt_drop_mount(struct super *s, struct ckpt *c)
-{
-	char name[KEPT_NAME_LEN];
-
-	if (c->mnt < 0)
-		return;
-	ckpt_kept_name(c, "mount", name);
-	kept_drop(s, name);
-	c->mnt = bs_close(c->mnt);
-}
-
 static void ask_free(struct ask *a)
 {
 	bs_list_remove(&a->all);
@@ -102,20 +91,10 @@ void ckpt_let_go(struct super *s, struct ckpt *c)
 
 void ckpt_forget(struct super *s, struct ckpt *c)
 {
-	char name[KEPT_NAME_LEN];
-
 	fail_asks(s, c, -EIO, "its server has ended");
-	ckpt_drop_mount(s, c);
-	if (c->state != STARTING) {
-		ckpt_kept_name(c, "link", name);
-		kept_drop(s, name);
-		ckpt_kept_name(c, "pid", name);
-		kept_drop(s, name);
-		ckpt_kept_name(c, "fuse", name);
-		kept_drop(s, name);
-		ckpt_kept_name(c, "memory", name);
-		kept_drop(s, name);
-	}
+	if (c->state != STARTING)
+		ckpt_drop_names(s, c);
+	(void)bs_close(c->mnt);
 	if (c->link.fd >= 0)
 		super_unwatch(s, &c->link);
 	(void)bs_close(c->link.fd);
@@ -171,7 +150,7 @@ void ckpt_end(struct super *s, struct ckpt *c)
 
 	if (c->state == ENDING)
 		return;
-	ckpt_drop_mount(s, c);
+	ckpt_drop(s, c, &c->mnt);
 	c->state = ENDING;
 	c->deadline_ns = bs_clock_ns() + (c->link.fd >= 0 ? END_NS : 0);
 	bs_msg_init(&m, BS_MSG_QUIT, 0);

@@ -54,15 +54,17 @@ struct ckpt *ckpt_find(struct super *s, const char *id);
 void ckpt_forget(struct super *s, struct ckpt *c);
 /* The same, but a server that lives goes on until its mount is unmounted everywhere. */
 void ckpt_let_go(struct super *s, struct ckpt *c);
-void ckpt_drop_mount(struct super *s, struct ckpt *c);
 /* Tells its server to end once nobody has a file open. */
 void ckpt_end(struct super *s, struct ckpt *c);
 /* Starts the next server, with what the last has left; tries again by itself. */
 void ckpt_go_on(struct super *s, struct ckpt *c);
 void ckpt_link_ready(struct super *s, struct watch *w, uint32_t events);
-void ckpt_kept_name(const struct ckpt *c, const char *what, char name[KEPT_NAME_LEN]);
-void ckpt_keep(struct super *s, const struct ckpt *c,
+void ckpt_keep(struct super *s, struct ckpt *c,
 	       void (*put)(struct super *s, const char *name, int fd));
+/* Closes one of its descriptors, which is kept no longer. */
+void ckpt_drop(struct super *s, struct ckpt *c, int *fd);
+/* None is kept; those that are open stay. */
+void ckpt_drop_names(struct super *s, const struct ckpt *c);
 /* Its members. */
 int ckpt_describe(struct bs_json *v, const struct ckpt *c);
 int ckpt_write_record(struct super *s, const struct ckpt *c);

@@ -5,7 +5,6 @@
 #include "daemon/ckptworker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -22,6 +21,7 @@
 #include "base/nofile.h"
 #include "ctl/conf.h"
 #include "ctl/msg.h"
+#include "daemon/program.h"
 #include "daemon/user.h"
 #include "hdfs/mount.h"
 #include "kern/sandbox.h"
@@ -180,15 +180,6 @@ static int start(struct server *v, const struct bs_conf *conf, struct bs_error *
 	return r < 0 ? bs_fail_errno(err, r, "start a thread") : 0;
 }
 
-/* A server holds what containers write: it is not spared where bootseerd is. */
-static void count_for_oom(void)
-{
-	bs_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (fd >= 0)
-		(void)bs_write_full(fd, "0", 1);
-}
-
 int bs_ckptworker_main(const struct bs_conf *conf, int control)
 {
 	static struct server v; /* threads that never end point to it */
@@ -197,7 +188,7 @@ int bs_ckptworker_main(const struct bs_conf *conf, int control)
 	int r;
 
 	bs_log_init(NAME, BS_LOG_INFO);
-	count_for_oom();
+	bs_program_oom_score(0); /* it holds what containers write: not spared as bootseerd is */
 	/* whoever had bootseerd started is nobody to HDFS: the configuration says who is */
 	(void)unsetenv("HADOOP_USER_NAME");
 	(void)prctl(PR_SET_NAME, NAME, 0, 0, 0);

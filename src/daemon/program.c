@@ -5,7 +5,9 @@
 #include "daemon/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -68,4 +70,14 @@ int bs_program_start(const struct bs_part *p, struct bs_child *ret, int *ret_lin
 		return bs_error_context(err, "start %s", p->role), r;
 	*ret_link = bs_take_fd(&ours);
 	return 0;
+}
+
+void bs_program_oom_score(int score)
+{
+	bs_autofd int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", score);
+
+	if (fd >= 0)
+		(void)bs_write_full(fd, text, (size_t)n);
 }

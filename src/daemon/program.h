@@ -36,4 +36,7 @@ int bs_program_start(const struct bs_part *p, struct bs_child *ret, int *ret_lin
  */
 const char *bs_program_path(void);
 
+/* How soon the kernel ends this process when memory is short, proc(5) oom_score_adj. Best effort. */
+void bs_program_oom_score(int score);
+
 #endif

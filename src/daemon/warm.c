@@ -28,6 +28,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "daemon/program.h"
 #include "hot/warmlist.h"
 #include "kern/memory.h"
 #include "kern/mountfd.h"
@@ -239,12 +240,9 @@ static int take_list(void)
 /* Others come first, and when something has to go it is us. None of it must work. */
 static void be_humble(void)
 {
-	static const char score[] = "1000";
 	const struct rlimit none = { 0, 0 };
-	bs_autofd int adj = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
-	if (adj >= 0)
-		(void)bs_write_full(adj, score, strlen(score));
+	bs_program_oom_score(1000);
 	(void)setpriority(PRIO_PROCESS, 0, NICE);
 	(void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0,
 		      IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, IOPRIO_BE_NR - 1));
