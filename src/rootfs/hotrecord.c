@@ -34,16 +34,24 @@
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
+/* Whose recording is under way, or NULL. Lock held. */
+static struct recorded *find_recording(struct bs_hotstart *hs, const char *id)
+{
+	bs_list_for_each(it, &hs->recorded) {
+		struct recorded *r = bs_list_entry(it, struct recorded, all);
+
+		if (bs_streq(r->id, id) && r->recording && !r->built)
+			return r;
+	}
+	return NULL;
+}
+
 bool bs_hotstart_is_recording(struct bs_hotstart *hs, const char *id)
 {
-	bool found = false;
+	bool found;
 
 	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->recorded) {
-		const struct recorded *r = bs_list_entry(it, struct recorded, all);
-
-		found |= bs_streq(r->id, id) && r->recording && !r->built;
-	}
+	found = find_recording(hs, id);
 	(void)pthread_mutex_unlock(&hs->lock);
 	return found;
 }
@@ -110,6 +118,19 @@ static void trim(struct bs_hotstart *hs)
 	}
 }
 
+/* Whether one is under way, which then is somebody's. */
+static bool join_recording(struct bs_hotstart *hs, const char *id)
+{
+	struct recorded *r;
+
+	(void)pthread_mutex_lock(&hs->lock);
+	r = find_recording(hs, id);
+	if (r)
+		r->nobody = false;
+	(void)pthread_mutex_unlock(&hs->lock);
+	return r;
+}
+
 /*
  * Opens (or goes on with) the recording and keeps it in the list; one there is stays,
  * unless it is over and begin is set. begin: also when there is none yet.
@@ -130,14 +151,8 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	r->pub.image = image;
 	r->pub.node = node_of(id);
 	r->pub.recorded = true;
-	if (begin && bs_hotstart_is_recording(hs, id)) { /* another start of it was first */
-		(void)pthread_mutex_lock(&hs->lock);
-		old = find_recorded(hs, r->pub.node);
-		if (old)
-			old->nobody = false;
-		(void)pthread_mutex_unlock(&hs->lock);
+	if (begin && join_recording(hs, id)) /* another start of it was first */
 		return 0;
-	}
 	if (begin) /* of one that nobody took up: it is over */
 		(void)unlinkat(bs_cached_dirfd(image), name, 0);
 	if (begin || bs_hot_has_file(image, id, "rec")) {
@@ -261,14 +276,12 @@ void bs_hotstart_stop(struct bs_hotstart *hs, const struct bs_digest *image, con
 		      bool nobody)
 {
 	char id[HOT_ID_LEN + 1];
+	struct recorded *r;
 
 	(void)bs_hot_id(image, workload, id);
 	(void)pthread_mutex_lock(&hs->lock);
-	bs_list_for_each(it, &hs->recorded) {
-		struct recorded *r = bs_list_entry(it, struct recorded, all);
-
-		if (!r->recording || r->built || !bs_streq(r->id, id))
-			continue;
+	r = find_recording(hs, id);
+	if (r) {
 		r->nobody = nobody;
 		bs_recording_stop(r->recording);
 	}
