@@ -12,18 +12,9 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
+#include "hdfs/path.h"
 #include "hdfs/stripe.h"
 #include "hdfs/writerpriv.h"
-
-static int no_memory(struct bs_error *err)
-{
-	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
-static char *path_in(const char *dir, const char *name)
-{
-	return bs_strf("%s/%s", bs_streq(dir, "/") ? "" : dir, name);
-}
 
 /* What is on HDFS of a file that is written here: all of it, by a sync. */
 static int settle(struct bs_ckpt *c, const char *path, struct bs_writer **ret, struct bs_error *err)
@@ -51,7 +42,7 @@ static int for_segments(struct bs_ckpt *c, const char *path,
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
 	const struct bs_stripes *stripes;
-	int r = dir ? bs_nn_status(c->o.nn, path, &s, err) : no_memory(err);
+	int r = dir ? bs_nn_status(c->o.nn, path, &s, err) : bs_ckpt_no_memory(err);
 
 	if (r == 0)
 		r = bs_ckpt_stripes_at(c, path, &s, &v, err);
@@ -60,7 +51,7 @@ static int for_segments(struct bs_ckpt *c, const char *path,
 	for (uint32_t i = 0; r == 0 && stripes && i < stripes->n_segments; i++) {
 		bs_autofree char *segment = bs_ckpt_hidden(dir, stripes->segments[i].id, NULL);
 
-		r = segment ? fn(c, segment, cookie, err) : no_memory(err);
+		r = segment ? fn(c, segment, cookie, err) : bs_ckpt_no_memory(err);
 	}
 	return r;
 }
@@ -92,10 +83,10 @@ static int for_data(struct bs_ckpt *c, const char *dir,
 	int r = bs_nn_list(c->o.nn, dir, &l, err);
 
 	for (size_t i = 0; r == 0 && i < l.n; i++) {
-		bs_autofree char *path = path_in(dir, l.v[i].name);
+		bs_autofree char *path = bs_hdfs_path_child(dir, l.v[i].name);
 
 		if (l.v[i].type == BS_HDFS_FILE)
-			r = path ? fn(c, path, cookie, err) : no_memory(err);
+			r = path ? fn(c, path, cookie, err) : bs_ckpt_no_memory(err);
 	}
 	bs_hdfs_list_done(&l);
 	return r;

@@ -53,6 +53,11 @@ int bs_ckpt_path_check(const char *path, struct bs_error *err)
 	return 0;
 }
 
+int bs_ckpt_no_memory(struct bs_error *err)
+{
+	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
+}
+
 char *bs_ckpt_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -175,7 +180,7 @@ int bs_ckpt_new(const struct bs_ckpt_options *o, struct bs_ckpt **ret, struct bs
 	int r;
 
 	if (!c)
-		return bs_fail(err, -ENOMEM, "HDFS: out of memory");
+		return bs_ckpt_no_memory(err);
 	(void)pthread_mutex_init(&c->lock, NULL);
 	bs_list_init(&c->writers);
 	c->o = *o;
@@ -281,8 +286,7 @@ static int parent_is_there(struct bs_ckpt *c, const char *path, struct bs_error 
 {
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
-	int r = dir ? bs_nn_status(c->o.nn, dir, &s, err)
-		    : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = dir ? bs_nn_status(c->o.nn, dir, &s, err) : bs_ckpt_no_memory(err);
 
 	if (r == 0 && s.type != BS_HDFS_DIRECTORY)
 		r = bs_fail(err, -ENOTDIR, "HDFS '%s': no directory", dir);
@@ -398,7 +402,7 @@ int bs_ckpt_open(struct bs_ckpt *c, const char *path, unsigned int flags, uint32
 		return r;
 	f = calloc(1, sizeof(*f));
 	if (!f)
-		return bs_fail(err, -ENOMEM, "HDFS: out of memory");
+		return bs_ckpt_no_memory(err);
 	f->c = c;
 	f->may_write = (flags & BS_CKPT_WRITE) != 0;
 	r = join_other(f, path, flags, err);

@@ -48,6 +48,7 @@ char *bs_ckpt_hidden(const char *dir, const char *id, const char *name);
 int bs_ckpt_make_hidden(struct bs_ckpt *c, const char *dir, struct bs_error *err);
 /* 32 digits at random. */
 int bs_ckpt_new_id(char id[BS_STRIPES_ID_LEN + 1]);
+int bs_ckpt_no_memory(struct bs_error *err); /* -ENOMEM */
 void bs_ckpt_step(struct bs_ckpt *c, const char *name);
 void bs_ckpt_count(uint64_t *counter, uint64_t n);
 /* -EROFS of a tree that is read only. */

@@ -27,11 +27,6 @@
 #define CONCAT_BYTES (24u << 10) /* of names in one request, at most */
 #define CONCAT_SOURCES 64u
 
-static int no_memory(struct bs_error *err)
-{
-	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
 static struct bs_nn *nn_of(const struct bs_writer *w)
 {
 	return w->c->o.nn;
@@ -69,7 +64,7 @@ int bs_writer_prepare(struct bs_writer *w, struct bs_error *err)
 	int r;
 
 	if (!segment)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	r = bs_targets_learn(bs_putter_targets(w->c->putter), segment, err);
 	if (r < 0)
 		return r;
@@ -104,7 +99,7 @@ static int touch_all(struct bs_writer *w, bool holes, struct bs_error *err)
 		if (bs_writer_rec(w, u, false))
 			continue;
 		rec = bs_writer_rec(w, u, true);
-		r = rec ? bs_writer_submit(w, rec, err) : no_memory(err);
+		r = rec ? bs_writer_submit(w, rec, err) : bs_ckpt_no_memory(err);
 	}
 	return r;
 }
@@ -118,7 +113,7 @@ static int touch_end(struct bs_writer *w, struct bs_error *err)
 	if (w->base_size % w->unit == 0 || w->base_size >= w->size || bs_writer_rec(w, u, false))
 		return 0;
 	rec = bs_writer_rec(w, u, true);
-	return rec ? bs_writer_submit(w, rec, err) : no_memory(err);
+	return rec ? bs_writer_submit(w, rec, err) : bs_ckpt_no_memory(err);
 }
 
 static bool has_to_be_sent(struct bs_writer *w, struct bs_wrec *rec)
@@ -150,7 +145,7 @@ static int list_segment(struct bs_writer *w, struct bs_hdfs_list *ret, struct bs
 {
 	bs_autofree char *dir = in_segment(w, NULL);
 
-	return dir ? bs_nn_list(nn_of(w), dir, ret, err) : no_memory(err);
+	return dir ? bs_nn_list(nn_of(w), dir, ret, err) : bs_ckpt_no_memory(err);
 }
 
 static void remove_extra(struct bs_writer *w, const char *name)
@@ -198,7 +193,7 @@ static int check_parts(struct bs_writer *w, struct bs_strv *names, struct bs_err
 	for (size_t i = 0; r == 0 && i < w->n_recs; i++)
 		r = bs_strv_take(names, bs_writer_part_name(w->recs[i]));
 	if (r < 0)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	bs_ckpt_step(w->c, "list");
 	r = list_segment(w, &list, err);
 	if (r == 0)
@@ -238,7 +233,7 @@ static int join(struct bs_writer *w, const struct bs_strv *names, size_t first, 
 	}
 	if (r == 0)
 		r = bs_nn_rename(nn_of(w), to, final, false, err);
-	return r == -ENOMEM ? no_memory(err) : r;
+	return r == -ENOMEM ? bs_ckpt_no_memory(err) : r;
 }
 
 static int join_stripes(struct bs_writer *w, const struct bs_strv *names, struct bs_error *err)
@@ -249,7 +244,7 @@ static int join_stripes(struct bs_writer *w, const struct bs_strv *names, struct
 	for (uint32_t k = 0; r == 0 && k < w->files && k < names->n; k++) {
 		bs_autofree char *name = bs_strf("%05u-of-%05u", k, w->files);
 
-		r = name ? join(w, names, k, w->files, name, err) : no_memory(err);
+		r = name ? join(w, names, k, w->files, name, err) : bs_ckpt_no_memory(err);
 	}
 	return r;
 }
@@ -296,14 +291,14 @@ static int write_file(struct bs_writer *w, const char *name, const void *bytes, 
 	int r;
 
 	if (!path)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	while (put.block_size < len)
 		put.block_size += w->unit;
 	r = bs_put_wait(w->c->putter, &put, err);
 	if (r < 0)
 		return r;
 	*ret = bs_strf("%s.%d", path, r);
-	return *ret ? 0 : no_memory(err);
+	return *ret ? 0 : bs_ckpt_no_memory(err);
 }
 
 static int write_sums(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
@@ -316,7 +311,7 @@ static int write_sums(struct bs_writer *w, struct bs_segment *seg, struct bs_err
 	int r;
 
 	if (!crc || !bytes || !final)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	for (size_t i = 0; i < w->n_recs; i++)
 		crc[i] = w->recs[i]->crc;
 	bs_sums_write(w->unit, crc, (uint32_t)w->n_recs, bytes);
@@ -387,7 +382,7 @@ static int write_manifest(struct bs_writer *w, const struct bs_stripes *s, char 
 	int r = bs_stripes_write(s, bytes);
 
 	if (!mark)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	if (r < 0)
 		return bs_fail(err, r, "HDFS '%s': cannot make a manifest", w->path);
 	bs_ckpt_step(w->c, "manifest");
@@ -414,7 +409,7 @@ static int follow(struct bs_writer *w, char **path, struct bs_error *err)
 	int r;
 
 	if (!from || !to)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	if (bs_streq(from, to))
 		return 0;
 	r = bs_ckpt_make_hidden(w->c, dir, err);
@@ -424,7 +419,7 @@ static int follow(struct bs_writer *w, char **path, struct bs_error *err)
 		return r;
 	moved = bs_strf("%s%s", to, *path + strlen(from));
 	if (!moved)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	free(*path);
 	*path = moved;
 	free(w->segment_dir);
@@ -613,7 +608,7 @@ static int commit_plain(struct bs_writer *w, struct bs_error *err)
 	if (r < 0)
 		return r;
 	path = in_segment(w, "plain");
-	return path ? into_place(w, &path, NULL, err) : no_memory(err);
+	return path ? into_place(w, &path, NULL, err) : bs_ckpt_no_memory(err);
 }
 
 static int make_segment(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
@@ -659,7 +654,7 @@ static int commit_striped(struct bs_writer *w, struct bs_error *err)
 static int small_bytes(struct bs_writer *w, char **ret, struct bs_error *err)
 {
 	char *bytes = malloc(w->size + 1);
-	int r = bytes ? 0 : no_memory(err);
+	int r = bytes ? 0 : bs_ckpt_no_memory(err);
 
 	if (r == 0 && w->size)
 		r = bs_writer_copy(w, 0, bytes, (uint32_t)w->size, 0, err);

@@ -15,6 +15,7 @@
 #include "hdfs/fskeep.h"
 #include "hdfs/fspriv.h"
 #include "hdfs/namenode.h"
+#include "hdfs/path.h"
 
 #define BATCH_MAX (1u << 20) /* bytes of an answer */
 #define PER_ENTRY_S 2e-4     /* to be looked at by who lists */
@@ -116,7 +117,7 @@ static int read_links(struct bs_fs *fs, const char *path, struct bs_hdfs_list *l
 		links[i] = list->v[i].type == BS_HDFS_SYMLINK;
 		if (!bs_fs_maybe_link(&list->v[i]))
 			continue;
-		child = bs_strf("%s/%s", bs_streq(path, "/") ? "" : path, list->v[i].name);
+		child = bs_hdfs_path_child(path, list->v[i].name);
 		if (!child)
 			return -ENOMEM;
 		if (bs_fs_status(fs, child, &full, &links[i]) == 0) {

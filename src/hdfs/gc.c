@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
+#include "hdfs/path.h"
 #include "hdfs/writerpriv.h"
 
 #define TRASH "trash"
@@ -115,8 +116,8 @@ static int find_used(struct look *l, const struct bs_hdfs_list *list, struct bs_
 
 		if (s->type != BS_HDFS_FILE || s->len != BS_STRIPES_BYTES)
 			continue;
-		path = bs_strf("%s/%s", bs_streq(l->dir, "/") ? "" : l->dir, s->name);
-		r = path ? add_used(l, path, err) : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+		path = bs_hdfs_path_child(l->dir, s->name);
+		r = path ? add_used(l, path, err) : bs_ckpt_no_memory(err);
 	}
 	if (r < 0)
 		return r;
@@ -170,8 +171,7 @@ static bool older(const struct look *l, const struct bs_hdfs_status *s, uint64_t
 static int remove_hidden(struct look *l, const char *id, const char *name, struct bs_error *err)
 {
 	bs_autofree char *path = bs_ckpt_hidden(l->dir, id, name);
-	int r = path ? bs_nn_delete(l->c->o.nn, path, true, err)
-		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = path ? bs_nn_delete(l->c->o.nn, path, true, err) : bs_ckpt_no_memory(err);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -180,8 +180,7 @@ static int remove_segment(struct look *l, const struct bs_hdfs_status *s, struct
 {
 	bs_autofree char *path = bs_ckpt_hidden(l->dir, s->name, NULL);
 	struct bs_hdfs_summary sum = { 0 };
-	int r = path ? bs_nn_summary(l->c->o.nn, path, &sum, err)
-		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = path ? bs_nn_summary(l->c->o.nn, path, &sum, err) : bs_ckpt_no_memory(err);
 
 	if (r == 0)
 		r = remove_hidden(l, s->name, NULL, err);
@@ -199,8 +198,7 @@ static int moves(struct look *l, const char *id, bool *ret, struct bs_error *err
 {
 	bs_autofree char *path = bs_ckpt_hidden(l->dir, id, MOVES);
 	struct bs_hdfs_status s = { 0 };
-	int r = path ? bs_nn_status(l->c->o.nn, path, &s, err)
-		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = path ? bs_nn_status(l->c->o.nn, path, &s, err) : bs_ckpt_no_memory(err);
 
 	*ret = r == 0 && !older(l, &s, MOVE_NS);
 	bs_hdfs_status_done(&s);
@@ -226,8 +224,7 @@ static int judge(struct look *l, const struct bs_hdfs_status *s, struct bs_error
 	if (mark || !older(l, s, l->gc->lease_ns))
 		return 0;
 	path = bs_ckpt_hidden(l->dir, TRASH, s->name);
-	return path ? bs_nn_mkdirs(l->c->o.nn, path, 0755, err)
-		    : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	return path ? bs_nn_mkdirs(l->c->o.nn, path, 0755, err) : bs_ckpt_no_memory(err);
 }
 
 /* Who removed it died: it goes when it is empty, else where it came from. */
@@ -235,11 +232,10 @@ static int settle_directory(struct look *l, const char *place, const char *name,
 			    struct bs_error *err)
 {
 	bs_autofree char *from = bs_strf("%s/%s", place, name);
-	bs_autofree char *to = bs_strf("%s/%s", bs_streq(l->dir, "/") ? "" : l->dir, name);
+	bs_autofree char *to = bs_hdfs_path_child(l->dir, name);
 	struct bs_hdfs_list list = { 0 };
 	bool empty;
-	int r = from && to ? bs_nn_list(l->c->o.nn, from, &list, err)
-			   : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = from && to ? bs_nn_list(l->c->o.nn, from, &list, err) : bs_ckpt_no_memory(err);
 
 	empty = list.n == 0 || (list.n == 1 && bs_streq(list.v[0].name, BS_CKPT_HIDDEN));
 	bs_hdfs_list_done(&list);
@@ -258,8 +254,7 @@ static int settle_aside(struct look *l, const struct bs_hdfs_status *s, struct b
 
 	if (!older(l, s, l->gc->lease_ns))
 		return 0;
-	r = place ? bs_nn_list(l->c->o.nn, place, &list, err)
-		  : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	r = place ? bs_nn_list(l->c->o.nn, place, &list, err) : bs_ckpt_no_memory(err);
 	for (size_t i = 0; r == 0 && i < list.n; i++)
 		r = settle_directory(l, place, list.v[i].name, err);
 	bs_hdfs_list_done(&list);
@@ -272,8 +267,7 @@ static int list_or_nothing(struct look *l, const char *id, struct bs_hdfs_list *
 			   struct bs_error *err)
 {
 	bs_autofree char *path = bs_ckpt_hidden(l->dir, id, NULL);
-	int r = path ? bs_nn_list(l->c->o.nn, path, ret, err)
-		     : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = path ? bs_nn_list(l->c->o.nn, path, ret, err) : bs_ckpt_no_memory(err);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -283,7 +277,7 @@ static int collect(struct look *l, struct bs_error *err)
 	struct bs_hdfs_list list = { 0 };
 	bs_autofree char *hidden = bs_ckpt_hidden(l->dir, NULL, NULL);
 	bs_autofree char *trash = bs_ckpt_hidden(l->dir, TRASH, NULL);
-	int r = hidden && trash ? 0 : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+	int r = hidden && trash ? 0 : bs_ckpt_no_memory(err);
 
 	/* segments before manifests: what is made in between is used */
 	if (r == 0)
@@ -330,9 +324,8 @@ static int gc_dir(struct bs_ckpt *c, const char *dir, struct bs_ckpt_gc *gc, uns
 
 		if (list.v[i].type != BS_HDFS_DIRECTORY || bs_streq(list.v[i].name, BS_CKPT_HIDDEN))
 			continue;
-		path = bs_strf("%s/%s", bs_streq(dir, "/") ? "" : dir, list.v[i].name);
-		r = path ? gc_dir(c, path, gc, depth + 1, err)
-			 : bs_fail(err, -ENOMEM, "HDFS: out of memory");
+		path = bs_hdfs_path_child(dir, list.v[i].name);
+		r = path ? gc_dir(c, path, gc, depth + 1, err) : bs_ckpt_no_memory(err);
 	}
 	bs_strv_done(&l.used);
 	bs_hdfs_list_done(&l.segments);

@@ -13,11 +13,6 @@
 #include "hdfs/targets.h"
 #include "hdfs/writerpriv.h"
 
-static int no_memory(struct bs_error *err)
-{
-	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
 /* An empty file at path; its name has the attempt's number behind. malloc'ed. */
 static int make_empty(struct bs_ckpt *c, const char *path, char **ret, struct bs_error *err)
 {
@@ -33,7 +28,7 @@ static int make_empty(struct bs_ckpt *c, const char *path, char **ret, struct bs
 	if (r < 0)
 		return r;
 	*ret = bs_strf("%s.%d", path, r);
-	return *ret ? 0 : no_memory(err);
+	return *ret ? 0 : bs_ckpt_no_memory(err);
 }
 
 static int make_in(struct bs_ckpt *c, const char *segment, const char *path,
@@ -41,7 +36,7 @@ static int make_in(struct bs_ckpt *c, const char *segment, const char *path,
 {
 	bs_autofree char *name = bs_strf("%s/link", segment);
 	bs_autofree char *made = NULL;
-	int r = name ? make_empty(c, name, &made, err) : no_memory(err);
+	int r = name ? make_empty(c, name, &made, err) : bs_ckpt_no_memory(err);
 
 	if (r == 0)
 		r = bs_nn_set_xattr(c->o.nn, made, m->name, m->value, strlen(m->value), true, false,
@@ -69,7 +64,7 @@ int bs_ckpt_make_marked(struct bs_ckpt *c, const char *path, const struct bs_ckp
 	r = bs_ckpt_new_id(id);
 	segment = r == 0 && dir ? bs_ckpt_hidden(dir, id, NULL) : NULL;
 	if (!segment)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	r = bs_targets_learn(bs_putter_targets(c->putter), segment, err);
 	if (r >= 0)
 		r = bs_ckpt_make_hidden(c, dir, err);

@@ -35,6 +35,11 @@ int bs_hdfs_path_check(const char *path)
 	return 0;
 }
 
+char *bs_hdfs_path_child(const char *dir, const char *name)
+{
+	return bs_strf("%s/%s", bs_streq(dir, "/") ? "" : dir, name);
+}
+
 void bs_hdfs_path_escape(struct bs_buf *b, const char *path)
 {
 	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"

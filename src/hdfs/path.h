@@ -15,6 +15,9 @@ struct bs_buf;
  */
 int bs_hdfs_path_check(const char *path);
 
+/* DIR/NAME, of a directory that may be "/"; malloc'ed, NULL: out of memory. */
+char *bs_hdfs_path_child(const char *dir, const char *name);
+
 /* Appends it with all but unreserved characters and '/' escaped. */
 void bs_hdfs_path_escape(struct bs_buf *b, const char *path);
 

@@ -14,18 +14,9 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
+#include "hdfs/path.h"
 #include "hdfs/stripe.h"
 #include "hdfs/writerpriv.h"
-
-static int no_memory(struct bs_error *err)
-{
-	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
-static char *path_in(const char *dir, const char *name)
-{
-	return bs_strf("%s/%s", bs_streq(dir, "/") ? "" : dir, name);
-}
 
 int bs_ckpt_may_change(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
@@ -80,7 +71,7 @@ int bs_ckpt_stat(struct bs_ckpt *c, const char *path, struct bs_hdfs_status *ret
 		return r;
 	w = bs_ckpt_writer_of(c, path);
 	if (w)
-		return bs_writer_tell(w, ret) < 0 ? no_memory(err) : 0;
+		return bs_writer_tell(w, ret) < 0 ? bs_ckpt_no_memory(err) : 0;
 	r = bs_nn_status(c->o.nn, path, &s, err);
 	if (r == 0)
 		r = correct(c, path, &s, err);
@@ -192,11 +183,11 @@ int bs_ckpt_list(struct bs_ckpt *c, const char *path, struct bs_hdfs_list *ret,
 
 		if (l.v[i].len != BS_STRIPES_BYTES)
 			continue;
-		full = path_in(path, l.v[i].name);
-		r = full ? correct(c, full, &l.v[i], err) : no_memory(err);
+		full = bs_hdfs_path_child(path, l.v[i].name);
+		r = full ? correct(c, full, &l.v[i], err) : bs_ckpt_no_memory(err);
 	}
 	if (r == 0 && add_written(c, path, &l) < 0)
-		r = no_memory(err);
+		r = bs_ckpt_no_memory(err);
 	if (r < 0) {
 		bs_hdfs_list_done(&l);
 		return r;
@@ -212,7 +203,7 @@ int bs_ckpt_mkdir(struct bs_ckpt *c, const char *path, uint32_t mode, struct bs_
 	bs_auto(writer) struct bs_writer *w = NULL;
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
-	int r = dir ? bs_ckpt_may_change(c, path, err) : no_memory(err);
+	int r = dir ? bs_ckpt_may_change(c, path, err) : bs_ckpt_no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -245,7 +236,7 @@ static int is_empty(struct bs_ckpt *c, const char *path, bool *ret_hidden, struc
 	hide(&l);
 	*ret_hidden = l.n < n;
 	if (r == 0 && written_in(c, path, &written) < 0)
-		r = no_memory(err);
+		r = bs_ckpt_no_memory(err);
 	if (r == 0 && (l.n || written.n))
 		r = bs_fail(err, -ENOTEMPTY, "HDFS '%s': not empty", path);
 	bs_hdfs_list_done(&l);
@@ -256,7 +247,7 @@ int bs_ckpt_make_hidden(struct bs_ckpt *c, const char *dir, struct bs_error *err
 {
 	bs_autofree char *hidden = bs_ckpt_hidden(dir, NULL, NULL);
 	struct bs_hdfs_status s = { 0 };
-	int r = hidden ? bs_nn_status(c->o.nn, dir, &s, err) : no_memory(err);
+	int r = hidden ? bs_nn_status(c->o.nn, dir, &s, err) : bs_ckpt_no_memory(err);
 
 	if (r == 0)
 		r = bs_nn_mkdirs(c->o.nn, hidden, s.mode, err);
@@ -268,7 +259,7 @@ int bs_ckpt_make_hidden(struct bs_ckpt *c, const char *dir, struct bs_error *err
 static int remove_hidden(struct bs_ckpt *c, const char *path, struct bs_error *err)
 {
 	bs_autofree char *hidden = bs_ckpt_hidden(path, NULL, NULL);
-	int r = hidden ? bs_nn_delete(c->o.nn, hidden, true, err) : no_memory(err);
+	int r = hidden ? bs_nn_delete(c->o.nn, hidden, true, err) : bs_ckpt_no_memory(err);
 
 	return r == -ENOENT ? 0 : r;
 }
@@ -317,7 +308,7 @@ static int remove_with_hidden(struct bs_ckpt *c, const char *path, struct bs_err
 	hidden = dir ? bs_ckpt_hidden(dir, NULL, NULL) : NULL;
 	aside = place ? bs_strf("%s%s", place, strrchr(path, '/')) : NULL;
 	if (r < 0 || !aside || !hidden)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	bs_ckpt_step(c, "rmdir");
 	r = bs_ckpt_make_hidden(c, dir, err);
 	if (r == 0)
@@ -377,7 +368,7 @@ int bs_ckpt_unlink(struct bs_ckpt *c, const char *path, struct bs_error *err)
 	bs_auto(view) struct bs_view *v = NULL;
 	bs_autofree char *dir = bs_ckpt_parent(path);
 	struct bs_hdfs_status s = { 0 };
-	int r = dir ? bs_ckpt_may_change(c, path, err) : no_memory(err);
+	int r = dir ? bs_ckpt_may_change(c, path, err) : bs_ckpt_no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -419,7 +410,7 @@ static int move_segments(struct bs_ckpt *c, const struct bs_stripes *s, const ch
 		struct bs_hdfs_status st = { 0 };
 
 		if (!old || !new)
-			return no_memory(err);
+			return bs_ckpt_no_memory(err);
 		bs_ckpt_note_move(c, old);
 		r = bs_nn_rename(c->o.nn, old, new, false, err);
 		if (r == -ENOENT && bs_nn_status(c->o.nn, new, &st, NULL) == 0)
@@ -624,7 +615,7 @@ int bs_ckpt_rename(struct bs_ckpt *c, const char *from, const char *to, bool no_
 	x.to_dir = bs_ckpt_parent(to);
 	r = writers_lock(c, from, to, &l);
 	if (r < 0 || !x.from_dir || !x.to_dir)
-		r = no_memory(err);
+		r = bs_ckpt_no_memory(err);
 	if (r == 0)
 		r = settle_writers(&l, from, to, no_replace, err);
 	if (r == 0)

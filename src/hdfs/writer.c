@@ -55,11 +55,6 @@ int bs_writer_error(struct bs_writer *w, struct bs_error *err)
 	return r;
 }
 
-static int no_memory(struct bs_error *err)
-{
-	return bs_fail(err, -ENOMEM, "HDFS: out of memory");
-}
-
 /* --- units ----------------------------------------------------------------------------------- */
 
 /* Where u is, or would be. */
@@ -203,12 +198,12 @@ static int send_page(struct bs_writer *w, struct bs_wrec *rec, uint32_t len, str
 	bs_autofree char *name = NULL;
 
 	if (!s)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	name = bs_strf("part-%" PRIu64 "-%u", rec->u, rec->version + 1);
 	s->path = name ? bs_ckpt_hidden(w->segment_dir, w->id, name) : NULL;
 	if (!s->path) {
 		free(s);
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	}
 	s->w = w;
 	s->rec = rec;
@@ -318,7 +313,7 @@ static int grow(struct bs_writer *w, struct bs_wrec *rec, uint32_t want, bool fo
 		account(w, -(int64_t)(cap - p->cap));
 	(void)pthread_mutex_unlock(&w->lock);
 	if (!buf)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	p->buf = buf;
 	p->cap = cap;
 	return 0;
@@ -336,7 +331,7 @@ static int read_part(struct bs_writer *w, const struct bs_wrec *rec, uint8_t *to
 				     .deadline_ns = w->c->o.deadline_ns };
 	bs_auto(file) struct bs_file *f = NULL;
 	ssize_t n;
-	int r = path ? bs_file_open(&o, path, &f, err) : no_memory(err);
+	int r = path ? bs_file_open(&o, path, &f, err) : bs_ckpt_no_memory(err);
 
 	if (r < 0)
 		return r;
@@ -397,7 +392,7 @@ static int fault_in(struct bs_writer *w, struct bs_wrec *rec, bool force, struct
 		return 0;
 	old = malloc(w->unit);
 	if (!old)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	r = before(w, rec, old, &len, err);
 	if (r == 0)
 		r = grow(w, rec, BS_MAX(p->hi, len), force, err);
@@ -461,7 +456,7 @@ static int write_unit(struct bs_writer *w, uint64_t u, const void *buf, uint32_t
 	int r;
 
 	if (!rec)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	p = &rec->page;
 	r = before(w, rec, NULL, &old, err);
 	if (r < 0)
@@ -654,7 +649,7 @@ int bs_writer_new(struct bs_ckpt *c, const char *path, struct bs_view *view, uns
 	int r;
 
 	if (!w)
-		return no_memory(err);
+		return bs_ckpt_no_memory(err);
 	(void)pthread_mutex_init(&w->io, NULL);
 	(void)pthread_mutex_init(&w->lock, NULL);
 	(void)pthread_cond_init(&w->changed, NULL);
