@@ -182,7 +182,7 @@ static int collect(const struct bs_ckpts_request *q, struct wanted *w, int sock,
 		}
 		if (r < 0)
 			return r;
-		if (reply.id > q->asks->n || w[reply.id - 1].done)
+		if (reply.id == 0 || reply.id > q->asks->n || w[reply.id - 1].done)
 			continue;
 		at = &w[reply.id - 1];
 		if (bs_client_result(&reply, &at->err) == 0)
