@@ -11,6 +11,7 @@
 load ../lib/common.bash
 load ../lib/netns.bash
 load ../lib/hdfs.bash
+load ../lib/hdfstool.bash
 
 setup_file() {
 	bst_setup
@@ -38,26 +39,6 @@ teardown() {
 		hdfs_rate "$i" none || true
 	done
 	bst_teardown
-}
-
-# tool ARG...: hdfstool; what it says of itself is in $BST_ROOT/stats.
-tool() {
-	timeout 60 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --stats "$@" 2>"$BST_ROOT/stats" || {
-		local rc=$?
-		grep -v ^bytes= "$BST_ROOT/stats"
-		return "$rc"
-	}
-}
-
-# stat_of NAME: of the last run.
-stat_of() {
-	sed -n "s/.*\b$1=\([0-9]*\).*/\1/p" "$BST_ROOT/stats"
-}
-
-# refused ERRNO ARG...
-refused() {
-	run tool "${@:2}"
-	[ "$status" = 1 ] && [[ $output == "$1":* ]]
 }
 
 # same PATH [OPTION...]

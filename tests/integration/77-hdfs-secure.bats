@@ -12,6 +12,7 @@ load ../lib/common.bash
 load ../lib/netns.bash
 load ../lib/kerberos.bash
 load ../lib/hdfs.bash
+load ../lib/hdfstool.bash
 
 setup_file() {
 	bst_setup
@@ -33,22 +34,9 @@ teardown() {
 	bst_teardown
 }
 
-tool() {
-	timeout 60 "$BOOTSEER_BUILDDIR/tests/lib/hdfstool" --conf "$HDFS_CONF" --stats "$@" 2>"$BST_ROOT/stats" || {
-		local rc=$?
-		grep -v ^bytes= "$BST_ROOT/stats"
-		return "$rc"
-	}
-}
-
 # same URL [OPTION...]
 same() {
 	tool "${@:2}" read "$1" | cmp - "$HDFS_ROOT/file"
-}
-
-refused() {
-	run tool "${@:2}"
-	[ "$status" = 1 ] && [[ $output == "$1":* ]]
 }
 
 @test "with a ticket; without one, an error that says so" {
