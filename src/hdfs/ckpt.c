@@ -182,6 +182,8 @@ int bs_ckpt_new(const struct bs_ckpt_options *o, struct bs_ckpt **ret, struct bs
 	if (!c)
 		return bs_ckpt_no_memory(err);
 	(void)pthread_mutex_init(&c->lock, NULL);
+	(void)pthread_mutex_init(&c->room_lock, NULL);
+	(void)pthread_cond_init(&c->room, NULL);
 	bs_list_init(&c->writers);
 	c->o = *o;
 	set_defaults(&c->o);
@@ -209,6 +211,8 @@ struct bs_ckpt *bs_ckpt_free(struct bs_ckpt *c)
 		return NULL;
 	(void)bs_pool_free(c->pool);
 	(void)bs_putter_free(c->putter);
+	(void)pthread_cond_destroy(&c->room);
+	(void)pthread_mutex_destroy(&c->room_lock);
 	(void)pthread_mutex_destroy(&c->lock);
 	free(c);
 	return NULL;

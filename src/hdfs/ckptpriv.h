@@ -2,11 +2,12 @@
 /* Copyright the bootseer authors */
 /*
  * What the parts of the checkpoint tree share: ckpt.c (handles, and who writes), tree.c (names),
- * marked.c, attr.c, view.c (a generation, to read), writer.c (a file that is written), commit.c
- * (its end), gc.c.
+ * marked.c, attr.c, view.c (a generation, to read), writer.c (a file that is written), pages.c
+ * (its memory), commit.c (its end), gc.c.
  *
- * Locks, in this order: a writer's io (over the network; nothing but its own), ckpt.lock, a
- * writer's lock, a view's lock. The last three only for moments.
+ * Locks, in this order: a writer's io (over the network; another's beside it only when nobody
+ * has it just now), ckpt.lock, a writer's lock, room_lock, a view's lock. All but the first only
+ * for moments.
  */
 #ifndef BS_HDFS_CKPTPRIV_H
 #define BS_HDFS_CKPTPRIV_H
@@ -29,6 +30,9 @@ struct bs_ckpt {
 	struct bs_pool *pool;
 	uint32_t replication;	    /* 0: not asked for yet; atomic */
 	struct bs_ckpt_stats stats; /* atomic members */
+	uint64_t sending;	    /* of what is buffered; atomic */
+	pthread_mutex_t room_lock;
+	pthread_cond_t room; /* less is buffered */
 
 	pthread_mutex_t lock;	/* guards what follows */
 	struct bs_list writers; /* that have a name */

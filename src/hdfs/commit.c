@@ -136,7 +136,78 @@ static int send_all(struct bs_writer *w, struct bs_error *err)
 		if (has_to_be_sent(w, w->recs[i]))
 			r = bs_writer_submit(w, w->recs[i], err);
 	}
-	return r < 0 ? r : bs_writer_drain(w, err);
+	return r;
+}
+
+/* --- small files of our own ------------------------------------------------------------------ */
+
+/* One on its way to the segment's directory. */
+struct small {
+	struct bs_put_job job;
+	bool begun;
+	char *path; /* its name has the attempt's number behind once it is there */
+};
+
+/* bytes stay until small_end. */
+static int small_begin(struct bs_writer *w, const char *name, const void *bytes, size_t len,
+		       struct small *s, struct bs_error *err)
+{
+	struct bs_put *put = &s->job.put;
+
+	bs_ckpt_step(w->c, name);
+	s->path = in_segment(w, name);
+	if (!s->path)
+		return bs_ckpt_no_memory(err);
+	*put = (struct bs_put){ .path = s->path,
+				.body = bytes,
+				.len = len,
+				.block_size = w->unit,
+				.replication = w->replication,
+				.mode = w->mode,
+				.first = w->first,
+				.patience_ns = w->c->o.deadline_ns };
+	while (put->block_size < len)
+		put->block_size += w->unit;
+	bs_put_begin(w->c->putter, &s->job);
+	s->begun = true;
+	return 0;
+}
+
+/* One that was not begun is there. */
+static int small_end(struct small *s, struct bs_error *err)
+{
+	int r = s->begun ? bs_put_end(&s->job, err) : 0;
+	char *path;
+
+	if (r < 0 || !s->begun)
+		return r;
+	path = bs_strf("%s.%d", s->path, r);
+	if (!path)
+		return bs_ckpt_no_memory(err);
+	free(s->path);
+	s->path = path;
+	return 0;
+}
+
+static bool is_at(const char *path, const char *name)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash && bs_streq(slash + 1, name);
+}
+
+/* What a striped file has beside its units. */
+struct beside {
+	struct bs_segment seg;
+	struct bs_stripes stripes;
+	struct small sums, manifest;
+	char *sums_bytes;
+	char bytes[BS_STRIPES_BYTES];
+};
+
+static bool is_beside(const struct beside *b, const char *name)
+{
+	return b && (is_at(b->sums.path, name) || is_at(b->manifest.path, name));
 }
 
 /* --- it is all there ------------------------------------------------------------------------- */
@@ -156,8 +227,8 @@ static void remove_extra(struct bs_writer *w, const char *name)
 		(void)bs_nn_delete(nn_of(w), path, true, NULL);
 }
 
-/* names: of the parts, one a unit. */
-static int compare_parts(struct bs_writer *w, const struct bs_strv *names,
+/* names: of the parts, one a unit. b: or NULL. */
+static int compare_parts(struct bs_writer *w, const struct bs_strv *names, const struct beside *b,
 			 const struct bs_hdfs_list *list, struct bs_error *err)
 {
 	struct bs_map map;
@@ -171,6 +242,8 @@ static int compare_parts(struct bs_writer *w, const struct bs_strv *names,
 		const char *name = list->v[i].name;
 		const struct bs_wrec *rec = bs_map_get(&map, name, strlen(name));
 
+		if (is_beside(b, name))
+			continue;
 		if (!rec)
 			remove_extra(w, name);
 		else if (list->v[i].len != rec->len)
@@ -185,7 +258,8 @@ static int compare_parts(struct bs_writer *w, const struct bs_strv *names,
 	return r;
 }
 
-static int check_parts(struct bs_writer *w, struct bs_strv *names, struct bs_error *err)
+static int check_parts(struct bs_writer *w, const struct beside *b, struct bs_strv *names,
+		       struct bs_error *err)
 {
 	struct bs_hdfs_list list = { 0 };
 	int r = 0;
@@ -197,7 +271,7 @@ static int check_parts(struct bs_writer *w, struct bs_strv *names, struct bs_err
 	bs_ckpt_step(w->c, "list");
 	r = list_segment(w, &list, err);
 	if (r == 0)
-		r = compare_parts(w, names, &list, err);
+		r = compare_parts(w, names, b, &list, err);
 	bs_hdfs_list_done(&list);
 	return r;
 }
@@ -249,9 +323,10 @@ static int join_stripes(struct bs_writer *w, const struct bs_strv *names, struct
 	return r;
 }
 
-static int check_stripes(struct bs_writer *w, const struct bs_segment *seg, struct bs_error *err)
+static int check_stripes(struct bs_writer *w, const struct beside *b, struct bs_error *err)
 {
-	uint32_t used = bs_stripe_files_used(seg->len, seg->files, w->unit);
+	const struct bs_segment *seg = &b->seg;
+	uint32_t used = bs_stripe_files_used(seg->len, seg->files, w->unit), n = 0;
 	struct bs_hdfs_list list = { 0 };
 	int r;
 
@@ -259,66 +334,20 @@ static int check_stripes(struct bs_writer *w, const struct bs_segment *seg, stru
 	r = list_segment(w, &list, err);
 	for (size_t i = 0; r == 0 && i < list.n; i++) {
 		/* in their order; what is behind them came too late to count */
-		uint64_t want = bs_stripe_file_len(seg->len, seg->files, w->unit, (uint32_t)i);
+		uint64_t want = bs_stripe_file_len(seg->len, seg->files, w->unit, n);
 
-		if (i >= used)
+		if (is_beside(b, list.v[i].name))
+			continue;
+		if (++n > used)
 			remove_extra(w, list.v[i].name);
 		else if (list.v[i].len != want || strncmp(list.v[i].name, "part-", 5) == 0)
 			r = bs_fail(err, -EIO, "HDFS '%s': %s has %" PRIu64 " bytes", w->path,
 				    list.v[i].name, list.v[i].len);
 	}
-	if (r == 0 && list.n < used)
+	if (r == 0 && n < used)
 		r = bs_fail(err, -EIO, "HDFS '%s': a data file is not there", w->path);
 	bs_hdfs_list_done(&list);
 	return r;
-}
-
-/* --- small files of our own ------------------------------------------------------------------ */
-
-/* Writes a file in the segment's directory; its path, malloc'ed. */
-static int write_file(struct bs_writer *w, const char *name, const void *bytes, size_t len,
-		      char **ret, struct bs_error *err)
-{
-	bs_autofree char *path = in_segment(w, name);
-	struct bs_put put = { .path = path,
-			      .body = bytes,
-			      .len = len,
-			      .block_size = w->unit,
-			      .replication = w->replication,
-			      .mode = w->mode,
-			      .first = w->first,
-			      .patience_ns = w->c->o.deadline_ns };
-	int r;
-
-	if (!path)
-		return bs_ckpt_no_memory(err);
-	while (put.block_size < len)
-		put.block_size += w->unit;
-	r = bs_put_wait(w->c->putter, &put, err);
-	if (r < 0)
-		return r;
-	*ret = bs_strf("%s.%d", path, r);
-	return *ret ? 0 : bs_ckpt_no_memory(err);
-}
-
-static int write_sums(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
-{
-	size_t len = bs_sums_bytes(w->n_recs);
-	bs_autofree uint32_t *crc = calloc(w->n_recs, sizeof(*crc));
-	bs_autofree char *bytes = malloc(len);
-	bs_autofree char *final = in_segment(w, "sums");
-	bs_autofree char *path = NULL;
-	int r;
-
-	if (!crc || !bytes || !final)
-		return bs_ckpt_no_memory(err);
-	for (size_t i = 0; i < w->n_recs; i++)
-		crc[i] = w->recs[i]->crc;
-	bs_sums_write(w->unit, crc, (uint32_t)w->n_recs, bytes);
-	seg->sums = bs_crc32c(0, bytes, len);
-	bs_ckpt_step(w->c, "sums");
-	r = write_file(w, "sums", bytes, len, &path, err);
-	return r < 0 ? r : bs_nn_rename(nn_of(w), path, final, false, err);
 }
 
 /* --- the manifest ---------------------------------------------------------------------------- */
@@ -373,28 +402,69 @@ static int plan(const struct bs_writer *w, const struct bs_segment *seg, struct 
 	return r;
 }
 
-static int write_manifest(struct bs_writer *w, const struct bs_stripes *s, char **ret,
-			  struct bs_error *err)
+/* Checksums of all units, which are on their way or there. */
+static int sums_of(struct bs_writer *w, struct beside *b, struct bs_error *err)
 {
-	char bytes[BS_STRIPES_BYTES];
-	bs_autofree char *path = NULL;
-	bs_autofree char *mark = bs_strf("1 %" PRIu64, s->size);
-	int r = bs_stripes_write(s, bytes);
+	bs_autofree uint32_t *crc = calloc(w->n_recs, sizeof(*crc));
+	size_t len = bs_sums_bytes(w->n_recs);
 
-	if (!mark)
+	b->sums_bytes = malloc(len);
+	if (!crc || !b->sums_bytes)
 		return bs_ckpt_no_memory(err);
-	if (r < 0)
-		return bs_fail(err, r, "HDFS '%s': cannot make a manifest", w->path);
-	bs_ckpt_step(w->c, "manifest");
-	r = write_file(w, "manifest", bytes, sizeof(bytes), &path, err);
+	(void)pthread_mutex_lock(&w->lock);
+	for (size_t i = 0; i < w->n_recs; i++)
+		crc[i] = w->recs[i]->sent ? w->recs[i]->sent->crc : w->recs[i]->crc;
+	(void)pthread_mutex_unlock(&w->lock);
+	bs_sums_write(w->unit, crc, (uint32_t)w->n_recs, b->sums_bytes);
+	b->seg.sums = bs_crc32c(0, b->sums_bytes, len);
+	return small_begin(w, "sums", b->sums_bytes, len, &b->sums, err);
+}
+
+/* With all units on their way, what is beside them goes with them. */
+static int beside_begin(struct bs_writer *w, struct beside *b, struct bs_error *err)
+{
+	int r = 0;
+
+	if (w->n_recs) {
+		uint64_t before = w->n_recs - 1, last = w->recs[before]->u;
+
+		b->seg.len = before * w->unit + bs_stripe_unit_len(w->size, w->unit, last);
+		b->seg.files = w->files;
+		r = sums_of(w, b, err);
+	}
 	if (r < 0)
 		return r;
+	r = plan(w, &b->seg, &b->stripes);
+	if (r == 0)
+		r = bs_stripes_write(&b->stripes, b->bytes);
+	if (r < 0)
+		return bs_fail(err, r, "HDFS '%s': cannot make a manifest", w->path);
+	return small_begin(w, "manifest", b->bytes, sizeof(b->bytes), &b->manifest, err);
+}
+
+/* All that is on its way is there, or r, or what befell it. */
+static int beside_end(struct bs_writer *w, struct beside *b, int r, struct bs_error *err)
+{
+	int q = bs_writer_drain(w, r < 0 ? NULL : err);
+
+	r = r < 0 ? r : q;
+	q = small_end(&b->sums, r < 0 ? NULL : err);
+	r = r < 0 ? r : q;
+	q = small_end(&b->manifest, r < 0 ? NULL : err);
+	return r < 0 ? r : q;
+}
+
+static void mark(struct bs_writer *w, const struct beside *b)
+{
+	bs_autofree char *value = bs_strf("1 %" PRIu64, w->size);
+
 	bs_ckpt_step(w->c, "mark");
 	/* both are only hints, which a cluster may not have */
-	(void)bs_nn_set_times(nn_of(w), path, UINT64_MAX, bs_stripe_atime(s->size), NULL);
-	(void)bs_nn_set_xattr(nn_of(w), path, XATTR, mark, strlen(mark), false, false, NULL);
-	*ret = bs_take(&path);
-	return 0;
+	(void)bs_nn_set_times(nn_of(w), b->manifest.path, UINT64_MAX, bs_stripe_atime(w->size),
+			      NULL);
+	if (value)
+		(void)bs_nn_set_xattr(nn_of(w), b->manifest.path, XATTR, value, strlen(value),
+				      false, false, NULL);
 }
 
 /* --- into place ------------------------------------------------------------------------------ */
@@ -581,15 +651,19 @@ static int into_place(struct bs_writer *w, char **path, const struct bs_stripes 
 
 static int commit_small(struct bs_writer *w, const char *bytes, struct bs_error *err)
 {
-	bs_autofree char *path = NULL;
+	struct small plain = { .path = NULL };
 	int r = bs_writer_drain(w, err);
 
 	if (r == 0)
 		r = bs_writer_prepare(w, err);
-	bs_ckpt_step(w->c, "plain");
 	if (r == 0)
-		r = write_file(w, "plain", bytes, w->size, &path, err);
-	return r < 0 ? r : into_place(w, &path, NULL, err);
+		r = small_begin(w, "plain", bytes, w->size, &plain, err);
+	if (r == 0)
+		r = small_end(&plain, err);
+	if (r == 0)
+		r = into_place(w, &plain.path, NULL, err);
+	free(plain.path);
+	return r;
 }
 
 static int commit_plain(struct bs_writer *w, struct bs_error *err)
@@ -601,7 +675,9 @@ static int commit_plain(struct bs_writer *w, struct bs_error *err)
 	if (r == 0)
 		r = send_all(w, err);
 	if (r == 0)
-		r = check_parts(w, &names, err);
+		r = bs_writer_drain(w, err);
+	if (r == 0)
+		r = check_parts(w, NULL, &names, err);
 	bs_ckpt_step(w->c, "concat");
 	if (r == 0)
 		r = join(w, &names, 0, 1, "plain", err);
@@ -611,43 +687,58 @@ static int commit_plain(struct bs_writer *w, struct bs_error *err)
 	return path ? into_place(w, &path, NULL, err) : bs_ckpt_no_memory(err);
 }
 
-static int make_segment(struct bs_writer *w, struct bs_segment *seg, struct bs_error *err)
+static int make_segment(struct bs_writer *w, struct beside *b, struct bs_error *err)
 {
+	bs_autofree char *sums = in_segment(w, "sums");
 	bs_autostrv names = { 0 };
-	int r = check_parts(w, &names, err);
+	int r = sums ? check_parts(w, b, &names, err) : bs_ckpt_no_memory(err);
 
-	seg->len = (w->n_recs - 1) * w->unit + w->recs[w->n_recs - 1]->len;
-	seg->files = w->files;
 	if (r == 0)
 		r = join_stripes(w, &names, err);
 	if (r == 0)
-		r = check_stripes(w, seg, err);
-	return r < 0 ? r : write_sums(w, seg, err);
+		r = check_stripes(w, b, err);
+	return r < 0 ? r : bs_nn_rename(nn_of(w), b->sums.path, sums, false, err);
+}
+
+/* The units that have to be written, so that the manifest has room for what it is to say. */
+static int touch(struct bs_writer *w, struct beside *b, struct bs_error *err)
+{
+	int r = touch_end(w, err);
+
+	if (r == 0 && !w->fresh && w->base && !bs_view_stripes(w->base))
+		r = touch_all(w, false, err);
+	if (r == 0 && plan(w, &b->seg, &b->stripes) == -E2BIG)
+		r = touch_all(w, false, err);
+	if (r == 0 && plan(w, &b->seg, &b->stripes) == -E2BIG) /* holes are too many */
+		r = touch_all(w, true, err);
+	return r;
 }
 
 static int commit_striped(struct bs_writer *w, struct bs_error *err)
 {
-	bs_autofree char *path = NULL;
-	struct bs_segment seg = { .len = 1, .files = 1 };
-	struct bs_stripes s;
-	int r = touch_end(w, err);
+	struct beside *b = calloc(1, sizeof(*b));
+	int r;
 
-	memcpy(seg.id, w->id, sizeof(seg.id));
-	if (r == 0 && !w->fresh && w->base && !bs_view_stripes(w->base))
-		r = touch_all(w, false, err);
-	if (r == 0 && plan(w, &seg, &s) == -E2BIG)
-		r = touch_all(w, false, err);
-	if (r == 0 && plan(w, &seg, &s) == -E2BIG) /* holes are too many */
-		r = touch_all(w, true, err);
+	if (!b)
+		return bs_ckpt_no_memory(err);
+	b->seg.len = b->seg.files = 1;
+	memcpy(b->seg.id, w->id, sizeof(b->seg.id));
+	r = touch(w, b, err);
 	if (r == 0)
 		r = send_all(w, err);
+	if (r == 0)
+		r = beside_end(w, b, beside_begin(w, b, err), err);
 	if (r == 0 && w->n_recs)
-		r = make_segment(w, &seg, err);
-	if (r == 0)
-		r = plan(w, &seg, &s);
-	if (r == 0)
-		r = write_manifest(w, &s, &path, err);
-	return r < 0 ? r : into_place(w, &path, &s, err);
+		r = make_segment(w, b, err);
+	if (r == 0) {
+		mark(w, b);
+		r = into_place(w, &b->manifest.path, &b->stripes, err);
+	}
+	free(b->sums.path);
+	free(b->manifest.path);
+	free(b->sums_bytes);
+	free(b);
+	return r;
 }
 
 /* Its bytes, when it is shorter than a unit. */

@@ -25,6 +25,7 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/nnchange.c \
 	%D%/nnlook.c \
 	%D%/open.c \
+	%D%/pages.c \
 	%D%/path.c %D%/path.h \
 	%D%/pick.c \
 	%D%/place.c %D%/place.h \

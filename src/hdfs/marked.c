@@ -16,15 +16,17 @@
 /* An empty file at path; its name has the attempt's number behind. malloc'ed. */
 static int make_empty(struct bs_ckpt *c, const char *path, char **ret, struct bs_error *err)
 {
-	struct bs_put put = { .path = path,
-			      .body = "",
-			      .block_size = c->o.unit,
-			      .mode = 0644,
-			      .patience_ns = c->o.deadline_ns };
-	int r = bs_ckpt_replication(c, &put.replication, err);
+	struct bs_put_job job = { .put = { .path = path,
+					   .body = "",
+					   .block_size = c->o.unit,
+					   .mode = 0644,
+					   .patience_ns = c->o.deadline_ns } };
+	int r = bs_ckpt_replication(c, &job.put.replication, err);
 
-	if (r == 0)
-		r = bs_put_wait(c->putter, &put, err);
+	if (r < 0)
+		return r;
+	bs_put_begin(c->putter, &job);
+	r = bs_put_end(&job, err);
 	if (r < 0)
 		return r;
 	*ret = bs_strf("%s.%d", path, r);

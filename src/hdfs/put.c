@@ -17,7 +17,6 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/latch.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
 #include "hdfs/path.h"
@@ -387,27 +386,26 @@ void bs_put_start(struct bs_putter *p, struct bs_put *put)
 	bs_loop_post(p->loop, &put->task);
 }
 
-struct waiting {
-	struct bs_put put;
-	struct bs_latch over;
-};
-
 static void on_over(struct bs_put *put)
 {
-	bs_latch_open(&BS_CONTAINER_OF(put, struct waiting, put)->over);
+	bs_latch_open(&BS_CONTAINER_OF(put, struct bs_put_job, put)->over);
 }
 
-int bs_put_wait(struct bs_putter *p, struct bs_put *put, struct bs_error *err)
+void bs_put_begin(struct bs_putter *p, struct bs_put_job *job)
 {
-	struct waiting w = { .put = *put, .over = BS_LATCH_INIT };
+	job->over = BS_LATCH_INIT;
+	job->put.done = on_over;
+	bs_put_start(p, &job->put);
+}
 
-	w.put.done = on_over;
-	bs_put_start(p, &w.put);
-	bs_latch_wait(&w.over);
-	bs_latch_done(&w.over);
-	put->attempts = w.put.attempts;
-	if (w.put.result < 0)
-		return bs_fail(err, w.put.result, "HDFS '%s': cannot be written: %s", put->path,
-			       w.put.text);
-	return (int)w.put.attempt;
+int bs_put_end(struct bs_put_job *job, struct bs_error *err)
+{
+	const struct bs_put *put = &job->put;
+
+	bs_latch_wait(&job->over);
+	bs_latch_done(&job->over);
+	if (put->result < 0)
+		return bs_fail(err, put->result, "HDFS '%s': cannot be written: %s", put->path,
+			       put->text);
+	return (int)put->attempt;
 }

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/latch.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "net/loop_impl.h"
@@ -71,7 +72,15 @@ struct bs_put {
 
 /* The targets have been learned. done comes exactly once, never from within. */
 void bs_put_start(struct bs_putter *p, struct bs_put *put);
-/* The same, waited for: the attempt's number or -errno. */
-int bs_put_wait(struct bs_putter *p, struct bs_put *put, struct bs_error *err);
+/* One that its owner waits for. */
+struct bs_put_job {
+	struct bs_put put;
+	struct bs_latch over;
+};
+
+/* job->put is filled in, but for done. */
+void bs_put_begin(struct bs_putter *p, struct bs_put_job *job);
+/* Waits until it is over, once: the attempt's number or -errno. */
+int bs_put_end(struct bs_put_job *job, struct bs_error *err);
 
 #endif

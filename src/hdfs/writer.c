@@ -28,8 +28,6 @@
 #include "hdfs/targets.h"
 #include "hdfs/writerpriv.h"
 
-#define PAGE_FIRST (UINT32_C(64) << 10)
-
 /* --- errors ---------------------------------------------------------------------------------- */
 
 int bs_writer_fail(struct bs_writer *w, int code, const char *text)
@@ -94,21 +92,6 @@ struct bs_wrec *bs_writer_rec(struct bs_writer *w, uint64_t u, bool make)
 	return rec;
 }
 
-static void account(struct bs_writer *w, int64_t bytes)
-{
-	w->buffered += (uint64_t)bytes;
-	(void)__atomic_add_fetch(&w->c->stats.buffered, (uint64_t)bytes, __ATOMIC_RELAXED);
-}
-
-static void drop_page(struct bs_writer *w, struct bs_page *p)
-{
-	(void)pthread_mutex_lock(&w->lock);
-	account(w, -(int64_t)p->cap);
-	(void)pthread_mutex_unlock(&w->lock);
-	free(p->buf);
-	*p = (struct bs_page){ 0 };
-}
-
 void bs_writer_drop_recs(struct bs_writer *w, uint64_t from)
 {
 	size_t at = place_of(w, from);
@@ -120,7 +103,7 @@ void bs_writer_drop_recs(struct bs_writer *w, uint64_t from)
 		if (rec->sent)
 			rec->sent->rec = NULL;
 		(void)pthread_mutex_unlock(&w->lock);
-		drop_page(w, &rec->page);
+		bs_writer_drop_page(w, &rec->page);
 		free(rec);
 	}
 	w->n_recs = at;
@@ -129,308 +112,6 @@ void bs_writer_drop_recs(struct bs_writer *w, uint64_t from)
 char *bs_writer_part_name(const struct bs_wrec *rec)
 {
 	return bs_strf("part-%" PRIu64 "-%u.%u", rec->u, rec->version, rec->attempt);
-}
-
-/* --- sending --------------------------------------------------------------------------------- */
-
-static void sent_free(struct bs_sent *s)
-{
-	free(s->buf);
-	free(s->path);
-	free(s);
-}
-
-/* On the loop's thread. */
-static void on_sent(struct bs_put *put)
-{
-	struct bs_sent *s = BS_CONTAINER_OF(put, struct bs_sent, put);
-	struct bs_writer *w = s->w;
-	struct bs_wrec *rec;
-
-	if (put->result == 0)
-		bs_ckpt_count(&w->c->stats.sent, put->len);
-	if (put->attempts > 1)
-		bs_ckpt_count(&w->c->stats.placed_again, put->attempts - 1);
-	(void)pthread_mutex_lock(&w->lock);
-	rec = s->rec && s->rec->sent == s ? s->rec : NULL;
-	if (rec) {
-		rec->sent = NULL;
-		rec->there = put->result == 0;
-		rec->attempt = put->attempt;
-		rec->len = (uint32_t)put->len;
-		rec->crc = s->crc;
-	}
-	if (rec && put->result < 0 && !w->error) {
-		w->error = put->result;
-		(void)snprintf(w->text, sizeof(w->text), "cannot be written: %.200s", put->text);
-	}
-	w->in_flight--;
-	account(w, -(int64_t)s->cap);
-	(void)pthread_cond_broadcast(&w->changed);
-	(void)pthread_mutex_unlock(&w->lock);
-	sent_free(s);
-}
-
-/* With the lock: something on its way has arrived, or it is time to see who takes it now. */
-static void wait_for_change(struct bs_writer *w)
-{
-	if (bs_clock_cond_wait(&w->changed, &w->lock, bs_clock_ns() + BS_NS_PER_S) == 0)
-		return;
-	(void)pthread_mutex_unlock(&w->lock);
-	if (w->segment_dir)
-		(void)bs_targets_learn(bs_putter_targets(w->c->putter), w->segment_dir, NULL);
-	(void)pthread_mutex_lock(&w->lock);
-}
-
-int bs_writer_drain(struct bs_writer *w, struct bs_error *err)
-{
-	(void)pthread_mutex_lock(&w->lock);
-	while (w->in_flight)
-		wait_for_change(w);
-	(void)pthread_mutex_unlock(&w->lock);
-	return bs_writer_error(w, err);
-}
-
-/* The page has all of the unit's bytes: they are the job's from now on. */
-static int send_page(struct bs_writer *w, struct bs_wrec *rec, uint32_t len, struct bs_error *err)
-{
-	struct bs_sent *s = calloc(1, sizeof(*s));
-	bs_autofree char *name = NULL;
-
-	if (!s)
-		return bs_ckpt_no_memory(err);
-	name = bs_strf("part-%" PRIu64 "-%u", rec->u, rec->version + 1);
-	s->path = name ? bs_ckpt_hidden(w->segment_dir, w->id, name) : NULL;
-	if (!s->path) {
-		free(s);
-		return bs_ckpt_no_memory(err);
-	}
-	s->w = w;
-	s->rec = rec;
-	s->buf = rec->page.buf;
-	s->cap = rec->page.cap;
-	s->crc = bs_crc32c(0, s->buf, len);
-	s->put = (struct bs_put){ .path = s->path,
-				  .body = s->buf,
-				  .len = len,
-				  .block_size = w->unit,
-				  .replication = w->replication,
-				  .mode = w->mode,
-				  .first = w->first + (unsigned int)rec->u,
-				  .patience_ns = w->c->o.deadline_ns,
-				  .done = on_sent };
-	rec->page = (struct bs_page){ 0 };
-	(void)pthread_mutex_lock(&w->lock);
-	s->version = ++rec->version;
-	if (rec->sent)
-		rec->sent->rec = NULL;
-	rec->sent = s;
-	rec->there = false;
-	w->in_flight++;
-	(void)pthread_mutex_unlock(&w->lock);
-	bs_put_start(w->c->putter, &s->put);
-	return 0;
-}
-
-/* --- memory ---------------------------------------------------------------------------------- */
-
-/* Another page than keep that can go. */
-static struct bs_wrec *victim(struct bs_writer *w, const struct bs_wrec *keep)
-{
-	for (size_t i = 0; i < w->n_recs; i++) {
-		if (w->recs[i] != keep && w->recs[i]->page.buf)
-			return w->recs[i];
-	}
-	return NULL;
-}
-
-/*
- * Room for so many bytes more: waits for what this file has on its way, or sends what it has.
- * A file without either gets it always, so that no file waits for another one.
- */
-static int make_room(struct bs_writer *w, const struct bs_wrec *keep, uint32_t bytes,
-		     struct bs_error *err)
-{
-	for (;;) {
-		struct bs_wrec *v = NULL;
-		bool fits, waits;
-		uint64_t all;
-
-		(void)pthread_mutex_lock(&w->lock);
-		all = __atomic_load_n(&w->c->stats.buffered, __ATOMIC_RELAXED);
-		fits = w->buffered + bytes <= w->c->o.file_bytes &&
-		       all + bytes <= w->c->o.mount_bytes;
-		waits = !fits && w->in_flight;
-		if (waits)
-			wait_for_change(w);
-		if (fits)
-			account(w, bytes);
-		(void)pthread_mutex_unlock(&w->lock);
-		if (fits)
-			return 0;
-		if (waits)
-			continue;
-		v = victim(w, keep);
-		if (!v)
-			break;
-		if (v->page.dirty) {
-			int r = bs_writer_submit(w, v, err);
-
-			if (r < 0)
-				return r;
-		} else {
-			drop_page(w, &v->page);
-		}
-	}
-	(void)pthread_mutex_lock(&w->lock);
-	account(w, bytes);
-	(void)pthread_mutex_unlock(&w->lock);
-	return 0;
-}
-
-/* force: it is about to be sent, which makes room. */
-static int grow(struct bs_writer *w, struct bs_wrec *rec, uint32_t want, bool force,
-		struct bs_error *err)
-{
-	struct bs_page *p = &rec->page;
-	uint32_t cap = p->cap > PAGE_FIRST / 2 ? 2 * p->cap : PAGE_FIRST;
-	uint8_t *buf;
-	int r = 0;
-
-	if (p->buf && p->cap >= want)
-		return 0;
-	cap = BS_MIN(cap, w->unit);
-	cap = BS_MAX(cap, want);
-	if (!force)
-		r = make_room(w, rec, cap - p->cap, err);
-	if (r < 0)
-		return r;
-	buf = realloc(p->buf, cap);
-	(void)pthread_mutex_lock(&w->lock);
-	if (force && buf)
-		account(w, cap - p->cap);
-	else if (!force && !buf)
-		account(w, -(int64_t)(cap - p->cap));
-	(void)pthread_mutex_unlock(&w->lock);
-	if (!buf)
-		return bs_ckpt_no_memory(err);
-	p->buf = buf;
-	p->cap = cap;
-	return 0;
-}
-
-/* --- what a unit was before ------------------------------------------------------------------ */
-
-static int read_part(struct bs_writer *w, const struct bs_wrec *rec, uint8_t *to,
-		     struct bs_error *err)
-{
-	bs_autofree char *name = bs_writer_part_name(rec);
-	bs_autofree char *path = name ? bs_ckpt_hidden(w->segment_dir, w->id, name) : NULL;
-	struct bs_file_options o = { .nn = w->c->o.nn,
-				     .reader = w->c->o.reader,
-				     .deadline_ns = w->c->o.deadline_ns };
-	bs_auto(file) struct bs_file *f = NULL;
-	ssize_t n;
-	int r = path ? bs_file_open(&o, path, &f, err) : bs_ckpt_no_memory(err);
-
-	if (r < 0)
-		return r;
-	n = bs_file_pread(f, to, rec->len, 0, err);
-	if (n < 0)
-		return (int)n;
-	if ((uint32_t)n != rec->len || bs_crc32c(0, to, rec->len) != rec->crc)
-		return bs_fail(err, -EIO, "HDFS '%s': not the bytes that were written", path);
-	return 0;
-}
-
-/* Bytes of it outside of its page, and, to not NULL, these. It holds a unit. */
-static int before(struct bs_writer *w, struct bs_wrec *rec, uint8_t *to, uint32_t *ret_len,
-		  struct bs_error *err)
-{
-	bool sent, there, lost;
-	ssize_t n;
-
-	(void)pthread_mutex_lock(&w->lock);
-	/* what was sent and is not there would seem to be the base's */
-	lost = w->error < 0;
-	sent = rec->sent != NULL;
-	there = rec->there;
-	if (sent) {
-		*ret_len = (uint32_t)rec->sent->put.len;
-		if (to)
-			memcpy(to, rec->sent->buf, *ret_len);
-	} else if (there) {
-		*ret_len = rec->len;
-	}
-	(void)pthread_mutex_unlock(&w->lock);
-	if (lost)
-		return bs_writer_error(w, err);
-	if (sent)
-		return 0;
-	if (there)
-		return to ? read_part(w, rec, to, err) : 0;
-	*ret_len = bs_stripe_unit_len(w->base_size, w->unit, rec->u);
-	if (!to || *ret_len == 0)
-		return 0;
-	n = bs_view_pread(w->base, to, *ret_len, rec->u * w->unit, err);
-	if (n < 0)
-		return (int)n;
-	return (uint32_t)n == *ret_len
-		       ? 0
-		       : bs_fail(err, -EIO, "HDFS '%s': it became shorter", w->path);
-}
-
-/* The page gets all of the unit's bytes. force: as grow's, so that no other page is touched. */
-static int fault_in(struct bs_writer *w, struct bs_wrec *rec, bool force, struct bs_error *err)
-{
-	struct bs_page *p = &rec->page;
-	bs_autofree uint8_t *old = NULL;
-	uint32_t len = 0;
-	int r;
-
-	if (p->buf && p->whole)
-		return 0;
-	old = malloc(w->unit);
-	if (!old)
-		return bs_ckpt_no_memory(err);
-	r = before(w, rec, old, &len, err);
-	if (r == 0)
-		r = grow(w, rec, BS_MAX(p->hi, len), force, err);
-	if (r < 0)
-		return r;
-	if (p->lo == p->hi)
-		p->lo = p->hi = 0;
-	if (p->lo) {
-		uint32_t n = BS_MIN(len, p->lo);
-
-		memcpy(p->buf, old, n);
-		memset(p->buf + n, 0, p->lo - n);
-	}
-	if (len > p->hi) {
-		memcpy(p->buf + p->hi, old + p->hi, len - p->hi);
-		p->hi = len;
-	}
-	p->lo = 0;
-	p->whole = true;
-	return 0;
-}
-
-int bs_writer_submit(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err)
-{
-	struct bs_page *p = &rec->page;
-	uint32_t len = bs_stripe_unit_len(w->size, w->unit, rec->u);
-	int r = fault_in(w, rec, true, err);
-
-	if (r == 0)
-		r = bs_writer_prepare(w, err);
-	if (r == 0)
-		r = grow(w, rec, len, true, err);
-	if (r < 0)
-		return bs_writer_fail(w, r, err ? err->msg : "cannot be sent");
-	if (p->hi < len)
-		memset(p->buf + p->hi, 0, len - p->hi);
-	r = send_page(w, rec, len, err);
-	return r < 0 ? bs_writer_fail(w, r, "out of memory") : 0;
 }
 
 /* --- writing --------------------------------------------------------------------------------- */
@@ -458,15 +139,15 @@ static int write_unit(struct bs_writer *w, uint64_t u, const void *buf, uint32_t
 	if (!rec)
 		return bs_ckpt_no_memory(err);
 	p = &rec->page;
-	r = before(w, rec, NULL, &old, err);
+	r = bs_writer_before(w, rec, NULL, &old, err);
 	if (r < 0)
 		return r;
 	if (!p->buf)
 		p->whole = old == 0;
 	if (!p->whole && p->lo != p->hi && (at > p->hi || at + n < p->lo))
-		r = fault_in(w, rec, false, err);
+		r = bs_writer_fault_in(w, rec, false, err);
 	if (r == 0)
-		r = grow(w, rec, at + n, false, err);
+		r = bs_writer_grow(w, rec, at + n, false, err);
 	if (r < 0)
 		return r;
 	take_bytes(p, buf, n, at);
@@ -518,7 +199,7 @@ static int cut_unit(struct bs_writer *w, uint64_t len, struct bs_error *err)
 		return 0;
 	p = &rec->page;
 	if (!p->buf || rec->version)
-		r = fault_in(w, rec, false, err);
+		r = bs_writer_fault_in(w, rec, false, err);
 	if (r < 0)
 		return r;
 	p->hi = BS_MIN(p->hi, at);
@@ -575,7 +256,7 @@ int bs_writer_copy(struct bs_writer *w, uint64_t u, char *to, uint32_t n, uint32
 		return 0;
 	}
 	if (!p->buf || (!p->whole && (at < p->lo || at + n > p->hi))) {
-		r = fault_in(w, rec, false, err);
+		r = bs_writer_fault_in(w, rec, false, err);
 		if (r < 0)
 			return r;
 	}

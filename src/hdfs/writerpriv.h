@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* What writer.c (pages and units) and commit.c (a new generation of them) share. */
+/* What writer.c, pages.c (its memory) and commit.c (a new generation of the file) share. */
 #ifndef BS_HDFS_WRITERPRIV_H
 #define BS_HDFS_WRITERPRIV_H
 
@@ -72,9 +72,9 @@ struct bs_writer {
 	pthread_cond_t changed;
 	uint64_t size, mtime_ms;
 	bool dirty;
-	unsigned int in_flight;
-	uint64_t buffered;
-	int error; /* sticks */
+	unsigned int in_flight;	    /* pages that are on their way */
+	uint64_t buffered, sending; /* bytes of memory; of these, on their way */
+	int error;		    /* sticks */
 	char text[256];
 	bool is_read;		/* by a thread of the pool, which may have to wait for io */
 	struct bs_list to_read; /* jobs that wait for it, and have no thread meanwhile */
@@ -82,15 +82,12 @@ struct bs_writer {
 
 /* All with io. */
 struct bs_wrec *bs_writer_rec(struct bs_writer *w, uint64_t u, bool make);
-/* Sends its page, or takes it back into memory and sends it when it has another length. */
-int bs_writer_submit(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err);
 /* Bytes of a unit as they are now. */
 int bs_writer_copy(struct bs_writer *w, uint64_t u, char *to, uint32_t n, uint32_t at,
 		   struct bs_error *err);
 void bs_writer_drop_recs(struct bs_writer *w, uint64_t from);
 /* As bs_writer_sync. */
 int bs_writer_sync_locked(struct bs_writer *w, struct bs_error *err);
-int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
 /*
  * Opens the base when the commit that made it could not, before it is needed. -ESTALE: the path
  * has another file since.
@@ -104,7 +101,25 @@ int bs_writer_fail(struct bs_writer *w, int code, const char *text);
 /* "part-U-V.A"; malloc'ed. */
 char *bs_writer_part_name(const struct bs_wrec *rec);
 
-/* commit.c: the segment's directory, and who takes what is written. */
+/* --- pages.c --------------------------------------------------------------------------------- */
+
+/* Sends its page, or takes it back into memory and sends it when it has another length. */
+int bs_writer_submit(struct bs_writer *w, struct bs_wrec *rec, struct bs_error *err);
+/* Nothing is on its way any more. */
+int bs_writer_drain(struct bs_writer *w, struct bs_error *err);
+/* The page has room for want bytes. force: at once, since it is about to be sent. */
+int bs_writer_grow(struct bs_writer *w, struct bs_wrec *rec, uint32_t want, bool force,
+		   struct bs_error *err);
+/* How many bytes the unit has outside of its page, and, to (a unit) not NULL, these. */
+int bs_writer_before(struct bs_writer *w, struct bs_wrec *rec, uint8_t *to, uint32_t *ret_len,
+		     struct bs_error *err);
+/* The page gets all of the unit's bytes. force: as bs_writer_grow's. */
+int bs_writer_fault_in(struct bs_writer *w, struct bs_wrec *rec, bool force, struct bs_error *err);
+void bs_writer_drop_page(struct bs_writer *w, struct bs_page *p);
+
+/* --- commit.c -------------------------------------------------------------------------------- */
+
+/* The segment's directory, and who takes what is written. */
 int bs_writer_prepare(struct bs_writer *w, struct bs_error *err);
 /* A new generation, which is base then. */
 int bs_writer_commit(struct bs_writer *w, struct bs_error *err);

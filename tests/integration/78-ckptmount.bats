@@ -225,6 +225,30 @@ for i in range(20):
 	EOT
 }
 
+@test "many files are written at once, in less memory than they fill" {
+	local peak
+	hdfs_rest PUT /many op=MKDIRS
+	ckpt_mount m /many write_file=8M,write_memory=32M,memory=8M
+	python3 - "$BST_ROOT/m" <<-'EOT'
+		import random, sys
+		files = [open(f"{sys.argv[1]}/f{i}", "wb", buffering=0) for i in range(64)]
+		for n in range(12):
+		    for i, f in enumerate(files):
+		        f.write(random.Random(64 * n + i).randbytes(300000))
+		[f.close() for f in files]
+	EOT
+	peak=$(awk '/VmHWM/ { print $2 }' "/proc/$(ckpt_pid m)/status")
+	echo "$peak KiB at most"
+	[ "$peak" -lt 190000 ] # pages of 64 files alone are 256 MiB
+	ckpt_mount again /many ro
+	python3 - "$BST_ROOT/again" <<-'EOT'
+		import random, sys
+		for i in range(64):
+		    want = b"".join(random.Random(64 * n + i).randbytes(300000) for n in range(12))
+		    assert open(f"{sys.argv[1]}/f{i}", "rb").read() == want, i
+	EOT
+}
+
 @test "who has a file open reads what is written here, and what was written" {
 	hdfs_rest PUT /o op=MKDIRS
 	ckpt_mount m /o unit=1M
