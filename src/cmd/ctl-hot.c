@@ -156,6 +156,7 @@ int ctl_hot(int argc, char **argv)
 		{ "verify", ctl_hot_verify, "fetch and prove a hot pack" },
 		{ "build", ctl_hot_build, "make one from a profile or a list of files" },
 		{ "trace", ctl_hot_trace, "run a command, and make one of what it reads" },
+		{ "ready", ctl_hot_ready, "end the recording of a container, which is ready" },
 		{ "push", ctl_hot_push, "publish one that the node has made" },
 		{ "rm", ctl_hot_rm, "remove one" },
 	};

@@ -20,6 +20,7 @@ int ctl_hot_diff(int argc, char **argv);
 int ctl_hot_verify(int argc, char **argv);
 int ctl_hot_build(int argc, char **argv);
 int ctl_hot_trace(int argc, char **argv);
+int ctl_hot_ready(int argc, char **argv);
 int ctl_hot_push(int argc, char **argv);
 int ctl_hot_rm(int argc, char **argv);
 

@@ -19,6 +19,7 @@ bootseerctl_SOURCES = \
 	%D%/ctl-hot-pack.c \
 	%D%/ctl-hot-show.c \
 	%D%/ctl-hot-svg.c \
+	%D%/ctl-hot-ready.c \
 	%D%/ctl-hot-trace.c \
 	%D%/ctl-image.c \
 	%D%/ctl-node.c \

@@ -65,6 +65,7 @@ enum bs_msg_type {
 	/* from shim and tools: a checkpoint tree of HDFS as a mount */
 	BS_MSG_CKPT_MOUNT, /* SOURCE, OPTIONS, READ_ONLY 0 or 1, WAIT_NS, TIMELINE, CONTAINER: who holds it until RELEASE; without one it lasts until it is unmounted -> fd: mount, the caller's own copy; NAME of it in the status */
 	BS_MSG_CKPT_STATUS, /* NAME -> JSON: what its server counts. To the server, too */
+	BS_MSG_HOT_READY, /* CONTAINER (its id): what it needs to start has been read: its recording ends */
 	BS_MSG_TYPE_MAX
 };
 

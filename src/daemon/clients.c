@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "daemon/ckpts.h"
+#include "daemon/hots.h"
 #include "daemon/super.h"
 
 #define STATUS_WAIT_NS (2 * BS_NS_PER_S) /* a worker that hangs is left out */
@@ -187,6 +189,20 @@ static void hello(struct super *s, struct client *c, uint32_t id)
 	clients_send(s, c, &m);
 }
 
+static void hot_ready(struct super *s, struct client *c, const struct bs_msg *m)
+{
+	const char *container = bs_msg_text(m, BS_TAG_CONTAINER, 0);
+	char text[256];
+	bool found = container && hots_ready(s, container);
+
+	(void)snprintf(
+		text, sizeof(text),
+		"'%.80s' is not recorded: its workload has a hot pack or is not to have one, "
+		"its window is over, or there is no such container",
+		container ? container : "");
+	clients_reply(s, c, m->id, found ? 0 : -ENOENT, found ? NULL : text);
+}
+
 static void request(struct super *s, struct client *c, struct bs_msg *m)
 {
 	struct bs_error err = BS_ERROR_INIT;
@@ -223,6 +239,9 @@ static void request(struct super *s, struct client *c, struct bs_msg *m)
 		break;
 	case BS_MSG_CKPT_STATUS:
 		ckpts_status(s, c, m);
+		break;
+	case BS_MSG_HOT_READY:
+		hot_ready(s, c, m);
 		break;
 	case BS_MSG_UNPACK:
 		unpacks_request(s, c, m);

@@ -39,6 +39,7 @@
 #include "kern/mountfd.h"
 
 #define WARM_GRACE_NS (10 * BS_NS_PER_S) /* over what a warmer gives itself */
+#define ID_BEGIN_MIN 12u		 /* a shorter one may be the name of another container */
 #define HOT_WAIT_NS (2 * BS_NS_PER_S)
 #define MOUNT_NS (10 * BS_NS_PER_S)
 #define KEPT_HOT_ONLY "hot-only " /* before the digest */
@@ -185,16 +186,43 @@ static void nobody_is_recorded(struct super *s, const struct hot *h)
 	end_recording(s, h->image->digest, workload, true);
 }
 
+static void stop_recording(struct super *s, struct recorded_mount *r)
+{
+	r->until_ns = 0;
+	end_recording(s, r->digest, r->workload, false);
+}
+
 void hots_released(struct super *s, const char *container)
 {
 	bs_list_for_each(it, &s->recorded) {
 		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
 
-		if (!r->container || !r->workload || !bs_streq(r->container, container))
-			continue;
-		r->until_ns = 0;
-		end_recording(s, r->digest, r->workload, false);
+		if (r->container && r->workload && bs_streq(r->container, container))
+			stop_recording(s, r);
 	}
+}
+
+/* Whether who holds a lease by that name is the container ID, of which at least 12 digits do. */
+static bool is_named(const char *lease, const char *id)
+{
+	const char *rest = bs_str_after(lease, id);
+
+	return rest && (*rest == '@' || strlen(id) >= ID_BEGIN_MIN);
+}
+
+bool hots_ready(struct super *s, const char *id)
+{
+	bool found = false;
+
+	bs_list_for_each(it, &s->recorded) {
+		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+
+		if (!r->container || !r->workload || !r->until_ns || !is_named(r->container, id))
+			continue;
+		stop_recording(s, r);
+		found = true;
+	}
+	return found;
 }
 
 static void begin_recorded(struct super *s, const struct hot *h, const char *bdi, int mnt)

@@ -36,6 +36,8 @@ void hots_unused(struct held_image *i);			  /* no container has the image */
 void hots_hold_recorded(struct super *s, const char *bdi, int mnt);
 /* The container is gone: what it was recorded for, is all that there will be. */
 void hots_released(struct super *s, const char *container);
+/* The same for one that is ready, by its id: whether it was recorded. */
+bool hots_ready(struct super *s, const char *id);
 /* Takes over a start whose pack came to a worker of another supervisor. */
 void hots_adopt(struct super *s, const char *name, int fd);
 /* Gives all such starts to a new keeper. */

@@ -218,6 +218,22 @@ no_pack() {
 	grep "no hot pack of workload" "$BST_RUN/bootseerd.log"
 }
 
+@test "who is ready is recorded no longer" {
+	hot_image
+	sed -i 's/^record_window.*/record_window = 10m/' "$BOOTSEER_CONFIG"
+	lazy_run run -d -b "$BST_ROOT/b" first >"$BST_LOG/first.log" 2>&1
+	bst_wait 10 grep -Fx "$said" "$BST_LOG/first.log"
+	run ! bootseerctl hot ready nobody
+	[[ $output == *"'nobody' is not recorded"* ]]
+	[ "$(hot_packs)" = 0 ]
+	bootseerctl hot ready first
+	bst_wait 30 published
+	lazy_run delete -f first
+	another_node
+	run_hot second
+	bst_wait 10 streamed
+}
+
 @test "a start whose recording came to nothing is recorded again" {
 	hot_image
 	# not deleted at its end: the recording goes on
