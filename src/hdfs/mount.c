@@ -355,6 +355,11 @@ struct bs_ckpt *bs_mounted_ckpt(struct bs_mounted *m)
 	return m->ckpt;
 }
 
+struct bs_nn *bs_mounted_nn(struct bs_mounted *m)
+{
+	return m->nn;
+}
+
 const char *bs_mounted_path(const struct bs_mounted *m)
 {
 	return m->place.path;

@@ -1,0 +1,118 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Copyright the bootseer authors
+#
+# 79-imagestore.bats: images that lie on HDFS: converted to there, started from there, with
+# their hot packs, also when what they lie on fails.
+#
+# needs: hadoop
+# timeout: 600
+# test-timeout: 120
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
+
+bats_require_minimum_version 1.5.0
+load ../lib/common.bash
+load ../lib/netns.bash
+load ../lib/hdfs.bash
+load ../lib/shim.bash
+load ../lib/node.bash
+
+readers=${BATS_TEST_DIRNAME:?}/../lib/readers.py
+
+# The layout that most tests read is made once: /images/tree:v1, of $HDFS_ROOT/tree.
+setup_file() {
+	bst_setup
+	hdfs_start --ha
+	hdfs_rest PUT /images op=MKDIRS
+	hdfs_rest PUT /other op=MKDIRS
+	node_tree "$HDFS_ROOT/tree" 48 7
+	python3 "$readers" sums "$HDFS_ROOT/tree" >"$HDFS_ROOT/sums"
+	awk 'NR % 2' "$HDFS_ROOT/sums" >"$HDFS_ROOT/hot"
+	export IMAGES=$HDFS_URI/images
+	export HADOOP_CONF_DIR=$HDFS_CONF
+	convert "rootfs:$HDFS_ROOT/tree" "$IMAGES/tree:v1" --level 1
+	export DIGEST=$digest
+}
+
+teardown_file() {
+	bst_teardown
+}
+
+setup() {
+	bst_setup
+	node_conf "policy allow_hdfs = $IMAGES" "fetch hdfs_options = user=root,conf=$HDFS_CONF" \
+		"fetch background = no" "node keep_mounts = 1s"
+}
+
+teardown() {
+	bst_teardown
+}
+
+# start NAME [SOURCE]: a start of the image, or of its workload BST_WORKLOAD.
+start() {
+	node_attach "$1" "$DIGEST" "$BST_ROOT/m-$1" "${2:-$IMAGES/tree}"
+}
+
+end() {
+	node_detach "$BST_ROOT/m-$1"
+	node_release "$1"
+}
+
+# check NAME [LIST [N]]: every byte that N readers want of it is right.
+check() {
+	python3 "$readers" check "$BST_ROOT/m-$1" "${2:-$HDFS_ROOT/sums}" "${3:-4}"
+}
+
+@test "an image on HDFS is looked at, and a start reads it lazily" {
+	run -0 bootseerctl image ls "$IMAGES/tree"
+	echo "$output"
+	[[ $output == *v1* ]]
+	bootseerctl image info "$IMAGES/tree:v1" | grep -F "$DIGEST"
+	bootseerctl image verify "$IMAGES/tree:v1"
+	bootseerctl image verify "web${IMAGES/bst/$(hdfs_namenode_ip "$(hdfs_active)"):9870}/tree@$DIGEST"
+	node_start
+	[ "$(start one)" = lazy ]
+	check one
+	end one
+}
+
+@test "a container is started from there by its annotation; policy says from where" {
+	bst_require busybox runc
+	shim_tree "$BST_ROOT/image"
+	convert "rootfs:$BST_ROOT/image" "oci:$BST_ROOT/layout:latest"
+	hdfs_dfs -put "$BST_ROOT/layout" "$HDFS_URI/images/put" # whatever puts it there
+	shim_bundle "$BST_ROOT/b" sh -c 'echo from HDFS'
+	shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$IMAGES/put"
+	run -0 shim run -b "$BST_ROOT/b" "c-$BST_ID"
+	echo "$output"
+	[ "$output" = "from HDFS" ]
+	shim_clean
+	local image
+	for image in "$HDFS_URI/other/x" "$IMAGES/../other/x" hdfs://elsewhere/images/x "web${IMAGES}/put"; do
+		shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$image"
+		run ! shim run -b "$BST_ROOT/b" "c-$BST_ID"
+		echo "$output"
+		[[ $output == *allow_hdfs* || $output == *"'..' parts"* ]]
+	done
+	shim_clean
+}
+
+@test "a DataNode is killed and the NameNode changes while a start reads" {
+	node_start
+	[ "$(start one)" = lazy ]
+	hdfs_rate 1 40mbit
+	hdfs_rate 2 40mbit
+	check one & local reader=$!
+	sleep 0.5
+	hdfs_datanode_kill 3
+	hdfs_namenode_kill 1
+	hdfs_failover 2
+	wait "$reader"
+	end one
+	[ "$(node_status '.served.cache.failed_reads')" = 0 ]
+	rm -rf "${BST_CACHE:?}"/*
+	hdfs_rate 1 none
+	hdfs_rate 2 none
+	hdfs_datanode_start 3
+	hdfs_namenode_start 1
+}
