@@ -24,7 +24,7 @@
 #include "net/layout_index.h"
 
 #define CHUNK ((size_t)4 << 20)
-#define LOCK_STALE_NS (30 * BS_NS_PER_S) /* the same lock for so long is a dead writer's */
+#define LOCK_STALE_NS (15 * BS_NS_PER_S) /* the same lock for so long is a dead writer's */
 #define LOCK_WAIT_NS (180 * BS_NS_PER_S)
 #define LOCK_POLL_NS (100 * BS_NS_PER_MS)
 #define CHANGE_TRIES 10u
@@ -89,26 +89,34 @@ static int write_new(struct bs_store *s, const char *path, const struct bytes *b
 	return bs_ckpt_close(f, err);
 }
 
-static int put_file(struct bs_store *s, const char *path, const struct bytes *b, bool replace,
-		    struct bs_error *err)
+/* DIR/.tmp-ID beside path; malloc'ed, NULL: out of memory. */
+static char *temporary(const char *path)
 {
-	bs_autofree char *dir = strndup(path, (size_t)(strrchr(path, '/') - path));
-	bs_autofree char *made = NULL;
 	char id[BS_STRIPES_ID_LEN + 1];
-	int r = bs_ckpt_new_id(id);
 
-	if (r < 0)
-		return bs_fail_errno(err, r, "get random bytes");
-	made = dir ? bs_strf("%s/.tmp-%s", dir, id) : NULL;
-	if (!made)
-		return bs_store_no_memory(s, err);
-	r = write_new(s, made, b, err);
-	if (r < 0)
-		return r;
-	r = bs_nn_rename(namenode(s), made, path, replace, err);
+	return bs_ckpt_new_id(id) < 0
+		       ? NULL
+		       : bs_strf("%.*s/.tmp-%s", (int)(strrchr(path, '/') - path), path, id);
+}
+
+/* What was written at made takes the name path. */
+static int publish(struct bs_store *s, const char *made, const char *path, bool replace,
+		   struct bs_error *err)
+{
+	int r = bs_nn_rename(namenode(s), made, path, replace, err);
+
 	if (r < 0)
 		(void)bs_nn_delete(namenode(s), made, false, NULL);
 	return r;
+}
+
+static int put_file(struct bs_store *s, const char *path, const struct bytes *b, bool replace,
+		    struct bs_error *err)
+{
+	bs_autofree char *made = temporary(path);
+	int r = made ? write_new(s, made, b, err) : bs_store_no_memory(s, err);
+
+	return r < 0 ? r : publish(s, made, path, replace, err);
 }
 
 /* 1: there is such a file; *ret_id, *ret_len may be NULL. */
@@ -229,19 +237,17 @@ int bs_store_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint
 int bs_store_try_push(struct bs_repo *r, struct bs_error *err)
 {
 	struct bs_store *s = bs_store_of(r);
-	bs_autofree char *path = NULL, *version = bs_hdfs_path_child(s->dir, "oci-layout");
-	char id[BS_STRIPES_ID_LEN + 1];
+	bs_autofree char *version = bs_hdfs_path_child(s->dir, "oci-layout");
+	bs_autofree char *blob = bs_hdfs_path_child(s->dir, "blobs/sha256/blob");
+	bs_autofree char *path = blob ? temporary(blob) : NULL;
 	int rc;
 
-	if (!version || bs_ckpt_new_id(id) < 0)
+	if (!version || !path)
 		return bs_store_no_memory(s, err);
 	rc = look(s, version, NULL, NULL, err);
 	if (rc == 0)
 		return bs_fail(err, -ENOENT, "%s is no OCI layout: it has no file 'oci-layout'",
 			       r->name);
-	path = bs_strf("%s/blobs/sha256/.tmp-%s", bs_streq(s->dir, "/") ? "" : s->dir, id);
-	if (!path)
-		return bs_store_no_memory(s, err);
 	if (rc > 0)
 		rc = make_dirs(s, err);
 	if (rc == 0)
@@ -274,16 +280,6 @@ int bs_store_read_index(struct bs_repo *r, struct bs_json **ret, struct bs_error
 		      : bs_store_no_memory(s, err);
 
 	return rc < 0 ? rc : bs_layout_index_parse(r->name, bytes, len, ret, err);
-}
-
-static int write_index(struct bs_store *s, const struct bs_json *index, struct bs_error *err)
-{
-	bs_autofree char *path = bs_hdfs_path_child(s->dir, "index.json");
-	bs_autobuf out = BS_BUF_INIT(BS_LAYOUT_INDEX_MAX);
-	int r = path ? bs_json_write(index, &out) : -ENOMEM;
-	const struct bytes b = { .data = out.data, .len = out.len };
-
-	return r < 0 ? bs_fail_errno(err, r, "index.json") : put_file(s, path, &b, true, err);
 }
 
 /* Somebody's lock is seen; whether it is the same for too long. */
@@ -337,13 +333,37 @@ static void unlock(struct bs_store *s, const char *path, uint64_t mine)
 		(void)bs_nn_delete(namenode(s), path, false, NULL);
 }
 
+/* The new index takes the old one's place, unless the lock is not ours any more: -ESTALE. */
+static int write_index(struct bs_store *s, const struct bs_json *index, const char *lock_path,
+		       uint64_t mine, struct bs_error *err)
+{
+	bs_autofree char *path = bs_hdfs_path_child(s->dir, "index.json");
+	bs_autofree char *made = path ? temporary(path) : NULL;
+	bs_autobuf out = BS_BUF_INIT(BS_LAYOUT_INDEX_MAX);
+	uint64_t id = 0;
+	int r = made ? bs_json_write(index, &out) : -ENOMEM;
+
+	if (r < 0)
+		return bs_fail_errno(err, r, "index.json");
+	r = write_new(s, made, &(struct bytes){ .data = out.data, .len = out.len }, err);
+	if (r < 0)
+		return r;
+	r = look(s, lock_path, &id, NULL, err);
+	if (r >= 0 && (r == 0 || id != mine))
+		r = -ESTALE;
+	if (r < 0) {
+		(void)bs_nn_delete(namenode(s), made, false, NULL);
+		return r;
+	}
+	return publish(s, made, path, true, err);
+}
+
 /* With the lock. 1: changed; 0: there is nothing to change; -ESTALE: the lock was lost. */
-static int change(struct bs_store *s, const char *path, uint64_t mine,
+static int change(struct bs_store *s, const char *lock_path, uint64_t mine,
 		  int (*fn)(struct bs_json *index, void *cookie), void *cookie,
 		  struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *index = NULL;
-	uint64_t id = 0;
 	int r = bs_store_read_index(&s->base.repo, &index, err);
 
 	if (r < 0)
@@ -353,12 +373,7 @@ static int change(struct bs_store *s, const char *path, uint64_t mine,
 		return bs_fail_errno(err, r, "index.json");
 	if (r == 0)
 		return 0;
-	r = look(s, path, &id, NULL, err);
-	if (r < 0)
-		return r;
-	if (r == 0 || id != mine)
-		return -ESTALE;
-	r = write_index(s, index, err);
+	r = write_index(s, index, lock_path, mine, err);
 	return r < 0 ? r : 1;
 }
 

@@ -40,12 +40,17 @@ teardown_file() {
 
 setup() {
 	bst_setup
-	node_conf "policy allow_hdfs = $IMAGES" "fetch hdfs_options = user=root,conf=$HDFS_CONF" \
-		"fetch background = no" "node keep_mounts = 1s"
+	conf 'hot prefetch = yes'
 }
 
 teardown() {
 	bst_teardown
+}
+
+# conf LINE...: what policy allows here, and LINEs as node_conf takes them.
+conf() {
+	node_conf "policy allow_hdfs = $IMAGES" "fetch hdfs_options = user=root,conf=$HDFS_CONF" \
+		"fetch background = no" "node keep_mounts = 1s" "$@"
 }
 
 # start NAME [SOURCE]: a start of the image, or of its workload BST_WORKLOAD.
@@ -94,6 +99,19 @@ check() {
 		echo "$output"
 		[[ $output == *allow_hdfs* || $output == *"'..' parts"* ]]
 	done
+	# what is missing there, or has other bytes
+	shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$IMAGES/put:none"
+	run ! shim run -b "$BST_ROOT/b" "c-$BST_ID"
+	[[ $output == *"there is no tag 'none'"* ]]
+	local blob
+	blob=/images/put/blobs/sha256/$(hdfs_get "/images/put/blobs/sha256/${digest#sha256:}" | jq -r '.layers[0].digest[7:]')
+	hdfs_get "$blob" | tr '\0-\377' '\1-\377\0' >"$BST_ROOT/wrong"
+	hdfs_put "$BST_ROOT/wrong" "$blob"
+	rm -rf "${BST_CACHE:?}"/* && node_stop
+	shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$IMAGES/put"
+	run ! shim run -b "$BST_ROOT/b" "c-$BST_ID"
+	echo "$output"
+	[[ $output == *"the bytes have another digest"* ]]
 	shim_clean
 }
 
@@ -115,4 +133,63 @@ check() {
 	hdfs_rate 2 none
 	hdfs_datanode_start 3
 	hdfs_namenode_start 1
+}
+
+# hot_at LAYOUT: the manifest of its only hot pack.
+hot_at() {
+	local found
+	found=$(hdfs_get "/images/$1/index.json" | jq -er '[.manifests[] |
+		select(.annotations["org.opencontainers.image.ref.name"] // "" | startswith("bootseer-hot-"))] |
+		select(length == 1)[0].digest') && hdfs_get "/images/$1/blobs/sha256/${found#sha256:}"
+}
+
+@test "a start is recorded, its hot pack published on HDFS with more copies, and used by the next" {
+	local pack
+	conf 'hot record_window = 2s' 'hot replication = 4'
+	node_start
+	export BST_WORKLOAD=train
+	start made
+	check made "$HDFS_ROOT/hot"
+	end made
+	bst_wait 30 hot_at tree >/dev/null
+	pack=$(hot_at tree | jq -re '.layers[1].digest')
+	hdfs_rest GET "/images/tree/blobs/sha256/${pack#sha256:}" op=GETFILESTATUS |
+		jq -e '.FileStatus.replication == 4'
+	run -0 bootseerctl hot ls "$IMAGES/tree:v1"
+	[[ $output == *train* ]]
+	bootseerctl hot show "$IMAGES/tree:v1" train >/dev/null
+	# another node, that has nothing yet
+	node_stop >/dev/null
+	rm -rf "${BST_CACHE:?}"/*
+	node_start
+	start used
+	check used "$HDFS_ROOT/hot"
+	end used
+	[ "$(node_status '.served.cache.hot_bytes > 10000000')" = true ]
+}
+
+@test "several convert into one layout at once; a dead writer's lock is taken away" {
+	local i pids=()
+	mkdir -p "$BST_ROOT"/t{1,2,3,4}
+	bootseerctl image convert "rootfs:$BST_ROOT/t1" "$IMAGES/many:t0" -q >/dev/null
+	for i in 1 2 3 4; do
+		echo "$i" >"$BST_ROOT/t$i/file"
+		bootseerctl image convert "rootfs:$BST_ROOT/t$i" "$IMAGES/many:t$i" -q >"$BST_LOG/many$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in 0 1 2 3; do
+		wait "${pids[i]}" || { cat "$BST_LOG/many$((i + 1))"; false; }
+	done
+	run -0 bootseerctl image ls "$IMAGES/many"
+	echo "$output"
+	[ "$(grep -c '^t[0-4]' <<<"$output")" = 5 ]
+	run -0 hdfs_rest GET /images/many op=LISTSTATUS
+	[ "$(jq -r '.FileStatuses.FileStatus[].pathSuffix' <<<"$output" | sort | xargs)" = ".bootseer blobs index.json oci-layout" ]
+	run -0 hdfs_rest GET /images/many/blobs/sha256 op=LISTSTATUS
+	[ "$(jq -r '.FileStatuses.FileStatus[].pathSuffix | select(test("^[0-9a-f]{64}$") | not)' <<<"$output")" = .bootseer ]
+	hdfs_put /dev/null /images/many/.lock
+	bootseerctl image convert "rootfs:$BST_ROOT/t1" "$IMAGES/many:t5" -q
+	for i in 1 2 3 4 5; do
+		bootseerctl image verify "$IMAGES/many:t$i"
+	done
 }
