@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/jsonw.h"
 #include "base/str.h"
 #include "ctl/conf.h"
 #include "daemon/broker.h"
@@ -196,4 +197,19 @@ int bs_sources_open(struct bs_sources *s, const char *source, struct bs_repo **r
 	}
 	*ret = r;
 	return 0;
+}
+
+void bs_sources_hdfs_status(struct bs_sources *s, struct bs_jsonw *w)
+{
+	struct bs_stores *hdfs;
+
+	(void)pthread_mutex_lock(&s->lock);
+	hdfs = s->hdfs;
+	(void)pthread_mutex_unlock(&s->lock);
+	if (hdfs) {
+		bs_stores_status(hdfs, w);
+		return;
+	}
+	bs_jsonw_array(w);
+	bs_jsonw_end(w);
 }

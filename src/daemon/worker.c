@@ -542,6 +542,8 @@ static void reply_status(struct worker *w, uint32_t id)
 		bs_jsonw_object(j);
 		put_fill(j, &fill);
 		put_lanes(j, &loop);
+		bs_jsonw_key(j, "hdfs");
+		bs_sources_hdfs_status(w->sources, j);
 		bs_jsonw_key(j, "images");
 		bs_images_status(w->images, j);
 		bs_jsonw_key(j, "hot");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/jsonw.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
@@ -168,6 +169,44 @@ struct bs_stores *bs_stores_free(struct bs_stores *s)
 	free(s->options);
 	free(s);
 	return NULL;
+}
+
+static void put_lanes(struct bs_store_client *c, struct bs_jsonw *w)
+{
+	static const char *const names[] = { "demand", "hot", "background" };
+
+	_Static_assert(BS_ARRAY_LEN(names) == BS_LANE_MAX, "a name a lane");
+	bs_jsonw_key(w, "lanes");
+	bs_jsonw_object(w);
+	(void)pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < BS_LANE_MAX; i++) {
+		bs_jsonw_key(w, names[i]);
+		bs_jsonw_object(w);
+		bs_jsonw_ku64(w, "requests", c->requests[i]);
+		bs_jsonw_ku64(w, "bytes", c->bytes[i]);
+		bs_jsonw_ku64(w, "failures", c->failures[i]);
+		bs_jsonw_ku64(w, "running", c->running[i]);
+		bs_jsonw_end(w);
+	}
+	(void)pthread_mutex_unlock(&c->lock);
+	bs_jsonw_end(w);
+}
+
+void bs_stores_status(struct bs_stores *s, struct bs_jsonw *w)
+{
+	bs_jsonw_array(w);
+	(void)pthread_mutex_lock(&s->lock);
+	bs_list_for_each(it, &s->clients) {
+		struct bs_store_client *c = bs_list_entry(it, struct bs_store_client, link);
+
+		bs_jsonw_object(w);
+		bs_jsonw_kstr(w, "cluster", c->cluster);
+		put_lanes(c, w);
+		bs_mounted_client_stats(c->mounted, w);
+		bs_jsonw_end(w);
+	}
+	(void)pthread_mutex_unlock(&s->lock);
+	bs_jsonw_end(w);
 }
 
 /* --- layouts --------------------------------------------------------------------------------- */

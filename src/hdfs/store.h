@@ -21,6 +21,7 @@
 #include "base/mem.h"
 
 struct bs_error;
+struct bs_jsonw;
 struct bs_loop;
 struct bs_repo;
 struct bs_stores;
@@ -45,5 +46,8 @@ DEFINE_BS_AUTO(stores, struct bs_stores, bs_stores_free)
  */
 int bs_stores_open(struct bs_stores *s, const char *url, bool create, struct bs_repo **ret,
 		   struct bs_error *err);
+
+/* An array: of each cluster what was asked of it, and what its client counts. */
+void bs_stores_status(struct bs_stores *s, struct bs_jsonw *w);
 
 #endif

@@ -32,6 +32,7 @@ struct bs_store_client {
 	pthread_cond_t work;
 	struct bs_list queue[BS_LANE_MAX];
 	unsigned int running[BS_LANE_MAX];
+	uint64_t requests[BS_LANE_MAX], bytes[BS_LANE_MAX], failures[BS_LANE_MAX];
 	uint64_t background_ns; /* none of that lane before */
 	pthread_t threads[BS_STORE_THREADS];
 	unsigned int n_threads;

@@ -343,6 +343,14 @@ static void pace(struct bs_store_client *c, size_t len)
 			   (uint64_t)((double)len / (double)c->background_rate * 1e9);
 }
 
+/* Lock held. */
+static void count(struct bs_store_client *c, const struct bs_range *rg)
+{
+	c->requests[rg->lane]++;
+	c->failures[rg->lane] += rg->result < 0;
+	c->bytes[rg->lane] += rg->result < 0 ? 0 : rg->len;
+}
+
 static void *read_main(void *cookie)
 {
 	struct bs_store_client *c = cookie;
@@ -372,6 +380,7 @@ static void *read_main(void *cookie)
 		read_range(g->store, g->rg);
 		(void)pthread_mutex_lock(&c->lock);
 		c->running[lane]--;
+		count(c, g->rg);
 		(void)pthread_cond_broadcast(&c->work);
 		(void)pthread_mutex_unlock(&c->lock);
 		end(c, g); /* the layout may be gone with it, the client is not */
