@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/jsonw.h"
+#include "base/latch.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "hdfs/namenode.h"
@@ -17,6 +19,7 @@
 #include "hdfs/storepriv.h"
 
 #define CLIENTS_MAX 16u
+#define ASK_STACK ((size_t)256 << 10)
 
 struct bs_stores {
 	struct bs_stores_options o;
@@ -249,6 +252,85 @@ static int store_read_manifest(struct bs_repo *r, const struct bs_digest *d, boo
 		    : bs_store_no_memory(s, err);
 }
 
+/* Somebody waits for a manifest for so long only; whoever asks goes on without him. */
+struct asking {
+	unsigned int refs; /* atomic */
+	struct bs_repo *repo;
+	char *ref;
+	struct bs_latch over;
+	struct bs_manifest found;
+	struct bs_error err;
+	int result;
+};
+
+static void asking_unref(struct asking *a)
+{
+	if (__atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return;
+	bs_manifest_done(&a->found);
+	bs_latch_done(&a->over);
+	(void)bs_repo_unref(a->repo);
+	free(a->ref);
+	free(a);
+}
+
+static void *ask_main(void *cookie)
+{
+	struct asking *a = cookie;
+
+	a->result = bs_layout_get_manifest(a->repo, a->ref, &BS_LOOK_NEEDED, &a->found, &a->err);
+	bs_latch_open(&a->over);
+	asking_unref(a);
+	return NULL;
+}
+
+static int ask(struct asking *a, uint64_t wait_ns, struct bs_manifest *ret, struct bs_error *err)
+{
+	pthread_attr_t attr;
+	pthread_t t;
+	int r;
+
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setstacksize(&attr, ASK_STACK);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	a->refs = 2;
+	r = -pthread_create(&t, &attr, ask_main, a);
+	(void)pthread_attr_destroy(&attr);
+	if (r < 0) {
+		a->refs = 1;
+		return bs_fail_errno(err, r, "%s: start a thread", a->repo->name);
+	}
+	if (!bs_latch_wait_for(&a->over, wait_ns))
+		return bs_fail(err, -ETIMEDOUT, "%s: no answer in time", a->repo->name);
+	if (a->result == 0)
+		*ret = a->found, a->found = (struct bs_manifest){ 0 };
+	else if (err)
+		*err = a->err;
+	return a->result;
+}
+
+static int store_get_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			      struct bs_manifest *ret, struct bs_error *err)
+{
+	const uint64_t now = bs_clock_ns();
+	struct asking *a;
+	int rc;
+
+	if (!look->deadline_ns)
+		return bs_layout_get_manifest(r, ref, look, ret, err);
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return bs_store_no_memory(bs_store_of(r), err);
+	a->refs = 1;
+	a->repo = bs_repo_ref(r);
+	a->over = BS_LATCH_INIT;
+	a->ref = bs_strf("%s", ref);
+	rc = a->ref ? ask(a, look->deadline_ns > now ? look->deadline_ns - now : 0, ret, err)
+		    : bs_store_no_memory(bs_store_of(r), err);
+	asking_unref(a);
+	return rc;
+}
+
 static int store_has_blob(struct bs_repo *r, const struct bs_digest *d, struct bs_error *err)
 {
 	struct bs_store *s = bs_store_of(r);
@@ -284,7 +366,7 @@ static void store_free(struct bs_repo *r)
 
 static const struct bs_repo_ops repo_ops = {
 	.scheme = "hdfs",
-	.get_manifest = bs_layout_get_manifest,
+	.get_manifest = store_get_manifest,
 	.get_blob = bs_store_get_blob,
 	.read = bs_store_read,
 	.has_blob = store_has_blob,

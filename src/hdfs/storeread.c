@@ -171,6 +171,7 @@ struct part {
 	struct bs_ckpt_read read;
 	struct bs_latch over;
 	char *bytes;
+	size_t len;
 };
 
 static void on_part(struct bs_ckpt_read *r)
@@ -181,6 +182,7 @@ static void on_part(struct bs_ckpt_read *r)
 static void start_part(struct bs_ckpt_file *f, struct part *p, uint64_t off, size_t len)
 {
 	p->over = BS_LATCH_INIT;
+	p->len = len;
 	p->read = (struct bs_ckpt_read){ .buf = p->bytes, .len = len, .off = off, .done = on_part };
 	bs_ckpt_read_start(f, &p->read);
 }
@@ -203,7 +205,7 @@ static int get_parts(struct bs_ckpt_file *f, struct part parts[2], size_t chunk,
 		n = p->read.result;
 		if (r == 0 && n < 0)
 			r = bs_fail(err, (int)n, "%s", p->read.text);
-		else if (r == 0 && used + (uint64_t)n < started)
+		else if (r == 0 && (size_t)n != p->len)
 			r = bs_fail(err, -EBADMSG, "it became shorter");
 		if (r == 0 && next) {
 			start_part(f, &parts[(i + 1) % 2], started, next);
@@ -215,7 +217,7 @@ static int get_parts(struct bs_ckpt_file *f, struct part parts[2], size_t chunk,
 			if (s < 0)
 				r = bs_fail_errno(err, s, "take it");
 		}
-		used += p->read.len ? p->read.len : (size_t)(started - used);
+		used += p->len;
 	}
 	return r;
 }
@@ -381,7 +383,9 @@ static void *read_main(void *cookie)
 		(void)pthread_mutex_lock(&c->lock);
 		c->running[lane]--;
 		count(c, g->rg);
-		(void)pthread_cond_broadcast(&c->work);
+		/* more of them may run now than this thread takes */
+		if (first(c, BS_LANE_HOT) || first(c, BS_LANE_BACKGROUND))
+			(void)pthread_cond_broadcast(&c->work);
 		(void)pthread_mutex_unlock(&c->lock);
 		end(c, g); /* the layout may be gone with it, the client is not */
 		(void)pthread_mutex_lock(&c->lock);
@@ -431,7 +435,7 @@ void bs_store_read(struct bs_repo *r, struct bs_range *rg)
 		started = c->n_threads > 0;
 		if (started)
 			bs_list_append(&c->queue[rg->lane], &g->queued);
-		(void)pthread_cond_broadcast(&c->work);
+		(void)pthread_cond_signal(&c->work);
 		(void)pthread_mutex_unlock(&c->lock);
 	}
 	if (started)

@@ -14,6 +14,7 @@ bats_require_minimum_version 1.5.0
 load ../lib/common.bash
 load ../lib/netns.bash
 load ../lib/hdfs.bash
+load ../lib/images.bash
 load ../lib/shim.bash
 load ../lib/node.bash
 
@@ -87,6 +88,7 @@ check() {
 	bst_require busybox runc
 	shim_tree "$BST_ROOT/image"
 	convert "rootfs:$BST_ROOT/image" "oci:$BST_ROOT/layout:latest"
+	local put=$digest
 	hdfs_dfs -put "$BST_ROOT/layout" "$HDFS_URI/images/put" # whatever puts it there
 	shim_bundle "$BST_ROOT/b" sh -c 'echo from HDFS'
 	shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$IMAGES/put"
@@ -111,12 +113,17 @@ check() {
 		echo "$output"
 		[[ $output == *allow_hdfs* || $output == *"'..' parts"* ]]
 	done
+	# an ordinary image that lies there is converted and traced
+	hdfs_dfs -put "$(image_busybox)" "$HDFS_URI/images/plain"
+	convert "$IMAGES/plain" "$IMAGES/plain:new"
+	run -0 bootseerctl hot trace "$IMAGES/plain:new" w --window 1s -- cat /etc/passwd
+	[[ $(bootseerctl hot ls "$IMAGES/plain:new") == *w* ]]
 	# what is missing there, or has other bytes
 	shim_edit "$BST_ROOT/b" '.annotations["dev.bootseer.image"] = $image' --arg image "$IMAGES/put:none"
 	run ! shim run -b "$BST_ROOT/b" "c-$BST_ID"
 	[[ $output == *"there is no tag 'none'"* ]]
 	local blob
-	blob=/images/put/blobs/sha256/$(hdfs_get "/images/put/blobs/sha256/${digest#sha256:}" | jq -r '.layers[0].digest[7:]')
+	blob=/images/put/blobs/sha256/$(hdfs_get "/images/put/blobs/sha256/${put#sha256:}" | jq -r '.layers[0].digest[7:]')
 	hdfs_get "$blob" | tr '\0-\377' '\1-\377\0' >"$BST_ROOT/wrong"
 	hdfs_put "$BST_ROOT/wrong" "$blob"
 	rm -rf "${BST_CACHE:?}"/* && node_stop
@@ -178,6 +185,8 @@ hot_at() {
 	check used "$HDFS_ROOT/hot"
 	end used
 	[ "$(node_status '.served.cache.hot_bytes > 10000000')" = true ]
+	bootseerctl hot rm "$IMAGES/tree:v1" train
+	run ! hot_at tree
 }
 
 @test "several convert into one layout at once; a dead writer's lock is taken away" {
