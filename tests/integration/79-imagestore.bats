@@ -76,6 +76,7 @@ check() {
 	bootseerctl image info "$IMAGES/tree:v1" | grep -F "$DIGEST"
 	bootseerctl image verify "$IMAGES/tree:v1"
 	bootseerctl image verify "web${IMAGES/bst/$(hdfs_namenode_ip "$(hdfs_active)"):9870}/tree@$DIGEST"
+	bootseerctl doctor --json | jq -e '.[] | select(.check == "images on HDFS").verdict == "ok"'
 	node_start
 	[ "$(start one)" = lazy ]
 	check one
