@@ -137,8 +137,10 @@ static char *repository_of(const struct bs_ref *dst)
 {
 	bs_autofree char *full = NULL;
 
-	if (dst->kind != BS_REF_LAYOUT)
+	if (dst->kind == BS_REF_REGISTRY)
 		return bs_strf("%s/%s", dst->host, dst->name);
+	if (dst->kind == BS_REF_HDFS)
+		return bs_strf("%s", dst->dir);
 	full = realpath(dst->dir, NULL);
 	return bs_strf("oci:%s", full ? full : dst->dir);
 }

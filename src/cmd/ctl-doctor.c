@@ -23,9 +23,11 @@
 #include "cmd/ctl.h"
 #include "ctl/client.h"
 #include "ctl/conf.h"
+#include "hdfs/store.h"
 #include "image/erofs.h"
 #include "image/tree.h"
 #include "kern/probe.h"
+#include "net/repo.h"
 
 #define SPACE_WANTED (UINT64_C(1) << 30)
 
@@ -187,6 +189,28 @@ static void check_daemon(struct doctor *d, const struct bs_conf *conf)
 			     : "start it, or set [node] autostart = yes");
 }
 
+/* Asks no cluster: whether each directory's NameNodes can be found, and the options are right. */
+static void check_hdfs(struct doctor *d, const struct bs_conf *conf)
+{
+	bs_autofree char *options = bs_conf_hdfs_options(conf);
+	const struct bs_stores_options o = { .options = options };
+	bs_auto(stores) struct bs_stores *stores = NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	int r;
+
+	if (conf->allow_hdfs.n == 0 && conf->hdfs_options.n == 0)
+		return;
+	r = options ? bs_stores_new(&o, &stores, &err) : bs_fail(&err, -ENOMEM, "out of memory");
+	for (size_t i = 0; r == 0 && i < conf->allow_hdfs.n; i++) {
+		bs_auto(repo) struct bs_repo *repo = NULL;
+
+		r = bs_stores_open(stores, conf->allow_hdfs.v[i], false, &repo, &err);
+	}
+	note(d, "images on HDFS", r, &err, BAD,
+	     "mend 'hdfs_options' in [fetch], 'allow_hdfs' in [policy], or Hadoop's "
+	     "configuration that 'conf' among the options names");
+}
+
 static void examine(struct doctor *d, const struct bs_conf *conf)
 {
 	if (!check_root(d))
@@ -205,6 +229,7 @@ static void examine(struct doctor *d, const struct bs_conf *conf)
 	check_file_backed(d, conf);
 	check_space(d, conf);
 	check_runtime(d, conf);
+	check_hdfs(d, conf);
 	check_daemon(d, conf);
 }
 

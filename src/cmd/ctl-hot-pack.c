@@ -146,6 +146,8 @@ static int publish_failed(const struct ctl_hot *c, int r, struct bs_error *err)
 	else if (c->ref.kind == BS_REF_REGISTRY && (r == -EOPNOTSUPP || r == -EREMOTEIO))
 		remedy = "is it a mirror or read-only? push to the registry that the image is "
 			 "pushed to";
+	else if (c->ref.kind == BS_REF_HDFS && (r == -EACCES || r == -EPERM))
+		remedy = "say who you are with --hdfs-options, or let that user write there";
 	return remedy ? bs_fail(err, r, "%s; %s", bs_error_text(&why), remedy) : r;
 }
 

@@ -79,7 +79,9 @@ static int write_conf(const struct trace *t, const struct bs_conf *own, struct b
 {
 	const struct bs_ref *ref = &t->c->ref;
 	bs_autofree char *docker = docker_config(own);
-	bs_autofree char *layout = ref->kind == BS_REF_LAYOUT ? realpath(ref->dir, NULL) : NULL;
+	bs_autofree char *layout = ref->kind == BS_REF_LAYOUT ? realpath(ref->dir, NULL)
+				   : ref->kind == BS_REF_HDFS ? strdup(ref->dir)
+							      : NULL;
 	bs_autobuf b = BS_BUF_INIT(1u << 20);
 	int r;
 
@@ -100,6 +102,12 @@ static int write_conf(const struct trace *t, const struct bs_conf *own, struct b
 		(void)bs_buf_addf(&b, "plain_http = %s\n", ref->host);
 	if (ref->kind == BS_REF_REGISTRY && !t->c->net.tls_verify)
 		(void)bs_buf_addf(&b, "insecure = %s\n", ref->host);
+	if (ref->kind == BS_REF_HDFS) {
+		for (size_t i = 0; i < own->hdfs_options.n; i++)
+			(void)bs_buf_addf(&b, "hdfs_options = %s\n", own->hdfs_options.v[i]);
+		if (t->c->net.hdfs_options)
+			(void)bs_buf_addf(&b, "hdfs_options = %s\n", t->c->net.hdfs_options);
+	}
 	if (own->ca_file[0])
 		(void)bs_buf_addf(&b, "ca_file = %s\n", own->ca_file);
 	if (own->proxy[0])
@@ -110,7 +118,8 @@ static int write_conf(const struct trace *t, const struct bs_conf *own, struct b
 		(void)bs_buf_addf(&b, "[auth]\ndocker_config = %s\n", docker);
 	(void)bs_buf_adds(&b, "[policy]\nfallback = fail\n");
 	if (layout)
-		(void)bs_buf_addf(&b, "allow_dirs = %s\n", layout);
+		(void)bs_buf_addf(&b, "%s = %s\n",
+				  ref->kind == BS_REF_HDFS ? "allow_hdfs" : "allow_dirs", layout);
 	r = b.error ? b.error
 		    : bs_atomicfile_write(t->dirfd, "bootseer.conf", b.data, b.len, 0644, false);
 	return r < 0 ? bs_fail_errno(err, r, "write '%s/bootseer.conf'", t->dir) : 0;

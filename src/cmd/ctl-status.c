@@ -239,6 +239,41 @@ static void show_nodes(const struct bs_json *nodes)
 	}
 }
 
+static void show_cluster(const struct bs_json *c)
+{
+	static const char *const lanes[] = { "demand", "hot", "background" };
+	const char *name = bs_json_str(bs_json_get(c, "cluster"));
+	char a[BS_HUMAN_LEN], b[BS_HUMAN_LEN], path[64];
+
+	(void)printf("images on %s: %s came, %" PRIu64 " retries, %" PRIu64 " hedges, %" PRIu64
+		     " bad replicas; %s sent; NameNodes: %" PRIu64 " requests, %" PRIu64
+		     " retries, %" PRIu64 " failovers\n",
+		     name ? name : "?", bs_human_bytes(number(c, "datanodes.bytes"), a),
+		     number(c, "datanodes.retries"), number(c, "datanodes.hedges"),
+		     number(c, "datanodes.bad_replicas"),
+		     bs_human_bytes(number(c, "files.sent_bytes"), b),
+		     number(c, "namenodes.requests"), number(c, "namenodes.retries"),
+		     number(c, "namenodes.failovers"));
+	for (size_t i = 0; i < BS_ARRAY_LEN(lanes); i++) {
+		uint64_t requests;
+
+		(void)snprintf(path, sizeof(path), "lanes.%s.requests", lanes[i]);
+		requests = number(c, path);
+		(void)snprintf(path, sizeof(path), "lanes.%s.bytes", lanes[i]);
+		(void)printf("    lane %-10s %" PRIu64 " requests, %s\n", lanes[i], requests,
+			     bs_human_bytes(number(c, path), a));
+	}
+	show_nodes(bs_json_find(c, "datanodes.nodes"));
+}
+
+static void show_hdfs(const struct bs_json *v)
+{
+	const struct bs_json *list = bs_json_find(v, "served.hdfs");
+
+	for (size_t i = 0; i < bs_json_n(list); i++)
+		show_cluster(bs_json_at(list, i));
+}
+
 static void show_checkpoint(const struct bs_json *c)
 {
 	const char *id = bs_json_str(bs_json_get(c, "id"));
@@ -292,6 +327,7 @@ static void show(const struct bs_json *v)
 	if (!truth(v, "fuse"))
 		(void)puts("fuse      not to be had: images are unpacked");
 	show_cache(v);
+	show_hdfs(v);
 	show_images(v);
 	show_hot(v);
 	show_checkpoints(v);

@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "ctl/conf.h"
+#include "hdfs/store.h"
 #include "net/auth.h"
 #include "net/loop.h"
 #include "net/repo.h"
@@ -63,6 +65,7 @@ int ctl_fail(const struct bs_error *err)
 
 void ctl_net_done(struct ctl_net *n)
 {
+	n->hdfs = bs_stores_free(n->hdfs);
 	n->loop = bs_loop_free(n->loop);
 }
 
@@ -112,6 +115,33 @@ static int open_layout(const struct bs_ref *ref, bool create, struct bs_repo **r
 	return bs_layout_open(fd, ref->dir, create, ret, err);
 }
 
+static int make_hdfs(struct ctl_net *n, struct bs_error *err)
+{
+	bs_autofree char *node = NULL, *all = NULL;
+	struct bs_stores_options o = { 0 };
+	struct bs_conf conf;
+	int r = bs_conf_read(NULL, &conf, err);
+
+	if (r == 0) {
+		node = bs_conf_hdfs_options(&conf);
+		all = bs_strf("%s,%s", node ? node : "", n->hdfs_options ? n->hdfs_options : "");
+		o.options = all;
+		o.hot_replication = conf.hot_replication;
+		r = node && all ? bs_stores_new(&o, &n->hdfs, err)
+				: bs_fail_errno(err, -ENOMEM, "HDFS");
+	}
+	bs_conf_done(&conf);
+	return r;
+}
+
+static int open_hdfs(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,
+		     struct bs_error *err)
+{
+	int r = n->hdfs ? 0 : make_hdfs(n, err);
+
+	return r < 0 ? r : bs_stores_open(n->hdfs, ref->dir, create, ret, err);
+}
+
 int ctl_not_there(const struct bs_ref *ref, int r, struct bs_error *err)
 {
 	bs_autofree char *where = r == -ENOENT && err ? bs_ref_text(ref, true) : NULL;
@@ -132,10 +162,13 @@ int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, stru
 		return open_registry(n, ref, ret, err);
 	case BS_REF_LAYOUT:
 		return open_layout(ref, create, ret, err);
+	case BS_REF_HDFS:
+		return open_hdfs(n, ref, create, ret, err);
 	case BS_REF_ROOTFS:
 	case BS_REF_KIND_MAX:
 	default:
 		return bs_fail(err, -EINVAL,
-			       "'rootfs:%s' is no repository; give docker:// or oci:", ref->dir);
+			       "'rootfs:%s' is no repository; give docker://, oci: or hdfs://",
+			       ref->dir);
 	}
 }

@@ -18,6 +18,7 @@ struct bs_error;
 struct bs_image;
 struct bs_loop;
 struct bs_repo;
+struct bs_stores;
 
 struct ctl_command {
 	const char *name;
@@ -71,15 +72,19 @@ int ctl_node_verify(const char *config, bool json);
 /* How to reach repositories: the options that all commands with a REF have. */
 struct ctl_net {
 	bool tls_verify, plain_http;
-	struct bs_loop *loop; /* made when a registry is first opened */
+	const char *hdfs_options;
+	struct bs_loop *loop;	/* made when a registry is first opened */
+	struct bs_stores *hdfs; /* the same for HDFS */
 };
 #define CTL_NET_INIT ((struct ctl_net){ .tls_verify = true })
 #define CTL_NET_OPTIONS(N)                                                                         \
 	{ "tls-verify",	    0,	    BS_OPTION_BOOL,                                                \
 	  &(N)->tls_verify, "BOOL", "check the registry's certificate (default true)" },           \
+		{ "plain-http",	    0,	  BS_OPTION_FLAG,                                          \
+		  &(N)->plain_http, NULL, "speak HTTP, not HTTPS, with registries" },              \
 	{                                                                                          \
-		"plain-http", 0, BS_OPTION_FLAG, &(N)->plain_http, NULL,                           \
-			"speak HTTP, not HTTPS, with registries"                                   \
+		"hdfs-options", 0, BS_OPTION_TEXT, &(N)->hdfs_options, "OPTIONS",                  \
+			"how to reach HDFS, see mount.bootseer-hdfs(8)"                            \
 	}
 void ctl_net_done(struct ctl_net *n);
 #define ctl_autonet __attribute__((cleanup(ctl_net_done))) struct ctl_net
@@ -87,7 +92,7 @@ void ctl_net_done(struct ctl_net *n);
 /* -ENOENT of what ref means: where to look is added, unless the error has a remedy. Returns r. */
 int ctl_not_there(const struct bs_ref *ref, int r, struct bs_error *err);
 
-/* create: an OCI layout directory is made when it is not there. */
+/* create: an OCI layout directory, also on HDFS, is made when it is not there. */
 int ctl_repo_open(struct ctl_net *n, const struct bs_ref *ref, bool create, struct bs_repo **ret,
 		  struct bs_error *err);
 

@@ -69,7 +69,7 @@ static const struct {
 	{ "list", "words between spaces or commas" },
 	{ "list", "absolute paths of directories" },
 	{ "list", "words HOST=MIRROR or HOST=MIRROR/PREFIX" },
-	{ "list", "words oci:/DIR or docker://HOST/NAME" },
+	{ "list", "words oci:/DIR, docker://HOST/NAME or hdfs://HOST/DIR" },
 	{ "list", "words HOST or HOST:PORT, without http:// before or a path behind" },
 	{ "list", "patterns of HOST/NAME, without docker:// before" },
 	{ "list", "words hdfs://NAMESERVICE/PATH, webhdfs://HOST:PORT/PATH or "
@@ -108,11 +108,14 @@ static const struct key keys[] = {
 	KEY("node", BOOL, autostart, "yes", "start bootseerd when it does not run"),
 	KEY_NS("node", keep_mounts, "10m", "how long an image's mount is kept unused"),
 	KEY("fetch", MIRRORS, mirrors, "", "HOST=MIRROR[/PREFIX], tried before HOST"),
-	KEY("fetch", STORES, stores, "", "further places of images: oci:DIR, docker://HOST/NAME"),
+	KEY("fetch", STORES, stores, "",
+	    "further places of images: oci:DIR, docker://HOST/NAME, hdfs://HOST/DIR"),
 	KEY("fetch", HOSTS, plain_http, "", "registries that are spoken to without TLS"),
 	KEY("fetch", HOSTS, insecure, "", "registries whose certificate is not checked"),
 	KEY("fetch", STRING, ca_file, "", "certificates to trust, in place of the system's"),
 	KEY("fetch", STRING, proxy, "", "proxy for all sources"),
+	KEY("fetch", LIST, hdfs_options, "",
+	    "options for images on HDFS, see mount.bootseer-hdfs(8)"),
 	KEY("fetch", NUMBER, connections, "8", "connections to one host"),
 	KEY_NS("fetch", connect_timeout, "10s", "for making a connection"),
 	KEY_NS("fetch", stall_timeout, "15s", "after which a silent transfer is tried anew"),
@@ -127,12 +130,15 @@ static const struct key keys[] = {
 	  "how long a start is recorded" },
 	KEY("hot", PERCENT, rerecord, "10%", "missed beside a pack: recorded again; 0%: never"),
 	KEY("hot", BOOL, publish, "yes", "push what was recorded to where the image came from"),
+	{ "hot", "replication", NUMBER, offsetof(struct bs_conf, hot_replication), "1",
+	  "copies of hot data that is put on HDFS, at least" },
 	KEY("auth", STRING, docker_config, "", "a docker config.json with credentials"),
 	KEY("auth", STRING, dockerconfig_dir, "", "a directory of such files"),
 	KEY("auth", STRING, provider_config, "", "the kubelet's CredentialProviderConfig"),
 	KEY("auth", STRING, provider_bin_dir, "", "where its plug-ins are"),
 	KEY("policy", PATTERNS, allow_registries, "*", "patterns of HOST/NAME that may be served"),
 	KEY("policy", DIRS, allow_dirs, "", "directories that oci: sources may lie in"),
+	KEY("policy", PLACES, allow_hdfs, "", "directories of HDFS that images may lie in"),
 	KEY("policy", BOOL, allow_annotations, "yes", "whether dev.bootseer.* annotations count"),
 	KEY("policy", FALLBACK, fallback, "unpack", "when an image cannot be served lazily here"),
 	KEY_CKPT(PLACES, allow_sources, "", "directories of HDFS that containers may have mounted"),
@@ -264,7 +270,7 @@ static bool word_ok(enum type type, const char *word)
 	case STORES:
 		name = bs_str_after(word, "docker://");
 		return name ? name[0] != '/' && strchr(name, '/') && !strstr(name, "://")
-			    : bs_str_after(word, "oci:/") != NULL;
+			    : bs_str_after(word, "oci:/") != NULL || place_ok(word);
 	case HOSTS:
 		return !strchr(word, '/');
 	case PATTERNS: /* what they are held against has one '/' or more, and no scheme */
@@ -573,6 +579,14 @@ int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error 
 
 	if (rest)
 		return allows_dir(c, rest, err);
+	if (place_ok(source)) {
+		if (bs_conf_is_below_any(source, &c->allow_hdfs) || bs_strv_has(&c->stores, source))
+			return 0;
+		return bs_fail(err, -EPERM,
+			       "source '%s' is not allowed here: add a directory that it is below "
+			       "to 'allow_hdfs' in section [policy] of '%s'",
+			       source, c->file);
+	}
 	rest = bs_str_after(source, "docker://");
 	if (rest && matches(&c->allow_registries, rest))
 		return 0;

@@ -48,11 +48,13 @@ struct bs_conf {
 	uint64_t keep_mounts_ns; /* an unused image's mount is kept for so long (10m) */
 	/* [fetch] */
 	struct bs_strv mirrors; /* "HOST=MIRROR[/PREFIX]", tried before HOST */
-	struct bs_strv stores;	/* further places of artifacts: "oci:DIR", "docker://HOST/NAME" */
+	/* further places of artifacts: "oci:DIR", "docker://HOST/NAME", "hdfs://HOST/DIR" */
+	struct bs_strv stores;
 	struct bs_strv plain_http; /* registries without TLS */
 	struct bs_strv insecure;   /* registries whose certificate is not checked */
 	char *ca_file;
 	char *proxy;
+	struct bs_strv hdfs_options; /* of mount.bootseer-hdfs(8), for images on HDFS */
 	uint32_t connections;	     /* per host, 8 */
 	uint64_t connect_timeout_ns; /* 10s */
 	uint64_t stall_timeout_ns;   /* 15s */
@@ -67,6 +69,7 @@ struct bs_conf {
 	uint64_t record_window_ns; /* 2m */
 	uint32_t rerecord;	   /* percent of a pack's size missed, 0: never (10) */
 	bool publish;
+	uint32_t hot_replication; /* copies on HDFS, at least (1) */
 	/* [auth] */
 	char *docker_config;
 	char *dockerconfig_dir;
@@ -75,6 +78,7 @@ struct bs_conf {
 	/* [policy] */
 	struct bs_strv allow_registries; /* globs of HOST/NAME; default "*" */
 	struct bs_strv allow_dirs;	 /* directories for oci: sources; default none */
+	struct bs_strv allow_hdfs;	 /* URLs of directories; default none */
 	bool allow_annotations;		 /* dev.bootseer.* of a container count (true) */
 	enum bs_fallback fallback;
 	/* [checkpoint] */
@@ -96,9 +100,15 @@ struct bs_conf {
 int bs_conf_read(const char *path, struct bs_conf *ret, struct bs_error *err);
 void bs_conf_done(struct bs_conf *c);
 
-/* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR"); -EPERM
- * with the key to set. */
+/* Whether policy lets image data come from this place ("docker://HOST/NAME", "oci:DIR",
+ * "hdfs://HOST/DIR"); -EPERM with the key to set. */
 int bs_conf_allows(const struct bs_conf *c, const char *source, struct bs_error *err);
+
+/* Whether a URL of HDFS is a directory, or is below it, of the list. */
+bool bs_conf_is_below_any(const char *url, const struct bs_strv *dirs);
+
+/* The options that images on HDFS are read with, as text; malloc'ed, NULL: out of memory. */
+char *bs_conf_hdfs_options(const struct bs_conf *c);
 
 /* What a container asks to have mounted. */
 struct bs_conf_ckpt {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copyright the bootseer authors */
-/* The policy of section [checkpoint]. */
+/* The policy of section [checkpoint], and what else concerns HDFS. */
 #include "config.h"
 
 #include "ctl/conf.h"
@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -33,10 +34,10 @@ static bool is_below(const char *url, const char *dir)
 	       bs_path_is_below(path, top);
 }
 
-static bool has_source(const struct bs_conf *c, const char *source)
+bool bs_conf_is_below_any(const char *url, const struct bs_strv *dirs)
 {
-	for (size_t i = 0; i < c->ckpt_allow_sources.n; i++) {
-		if (is_below(source, c->ckpt_allow_sources.v[i]))
+	for (size_t i = 0; i < dirs->n; i++) {
+		if (is_below(url, dirs->v[i]))
 			return true;
 	}
 	return false;
@@ -67,7 +68,7 @@ static int refuse(const struct bs_conf *c, const char *what, const char *which, 
 
 int bs_conf_allows_ckpt(const struct bs_conf *c, const struct bs_conf_ckpt *q, struct bs_error *err)
 {
-	if (!has_source(c, q->source))
+	if (!bs_conf_is_below_any(q->source, &c->ckpt_allow_sources))
 		return refuse(c, "source", q->source,
 			      "add a directory that it is below to 'allow_sources'", err);
 	if (!has_target(c, q->target))
@@ -79,4 +80,13 @@ int bs_conf_allows_ckpt(const struct bs_conf *c, const struct bs_conf_ckpt *q, s
 		return refuse(c, "writing to", q->source,
 			      "ask for 'ro', or set 'allow_writes = yes'", err);
 	return 0;
+}
+
+char *bs_conf_hdfs_options(const struct bs_conf *c)
+{
+	bs_autobuf b = BS_BUF_INIT(65536);
+
+	for (size_t i = 0; i < c->hdfs_options.n; i++)
+		(void)bs_buf_addf(&b, "%s%s", i ? "," : "", c->hdfs_options.v[i]);
+	return b.error ? NULL : strdup(bs_buf_str(&b));
 }

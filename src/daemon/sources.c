@@ -9,21 +9,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/jsonw.h"
 #include "base/str.h"
 #include "ctl/conf.h"
 #include "daemon/broker.h"
+#include "hdfs/store.h"
 #include "net/repo.h"
 #include "oci/ref.h"
 
+/* of a request: then another source is tried, or the same again */
+#define HDFS_DEADLINE_NS (20 * BS_NS_PER_S)
 #define REPOS_MAX 1024u /* then the oldest is forgotten; its users keep it */
 
 struct bs_sources {
 	const struct bs_conf *conf;
 	struct bs_loop *loop;
 	struct bs_broker *broker;
-	pthread_mutex_t lock; /* guards texts, repos, n; held over opening, not over the network */
+	struct bs_stores *hdfs; /* NULL until there is a source on HDFS */
+	pthread_mutex_t
+		lock; /* guards hdfs, texts, repos, n; held over opening, not over the network */
 	char *texts[REPOS_MAX];
 	struct bs_repo *repos[REPOS_MAX];
 	size_t n;
@@ -97,6 +104,33 @@ static int open_layout(struct bs_sources *s, const char *source, const char *dir
 	return r;
 }
 
+static int get_hdfs(struct bs_sources *s, struct bs_stores **ret, struct bs_error *err)
+{
+	bs_autofree char *options = bs_conf_hdfs_options(s->conf);
+	const struct bs_stores_options o = { .options = options,
+					     .deadline_ns = HDFS_DEADLINE_NS,
+					     .hot_replication = s->conf->hot_replication,
+					     .background_rate = s->conf->background_rate.bytes,
+					     .loop = s->loop };
+	int r = options ? 0 : bs_fail(err, -ENOMEM, "out of memory");
+
+	(void)pthread_mutex_lock(&s->lock);
+	if (r == 0 && !s->hdfs)
+		r = bs_stores_new(&o, &s->hdfs, err);
+	*ret = s->hdfs;
+	(void)pthread_mutex_unlock(&s->lock);
+	return r < 0 ? bs_error_context(err, "'hdfs_options' in section [fetch]"), r : 0;
+}
+
+static int open_hdfs(struct bs_sources *s, const char *source, struct bs_repo **ret,
+		     struct bs_error *err)
+{
+	struct bs_stores *hdfs;
+	int r = get_hdfs(s, &hdfs, err);
+
+	return r < 0 ? r : bs_stores_open(hdfs, source, false, ret, err);
+}
+
 static int open_new(struct bs_sources *s, const char *source, struct bs_repo **ret,
 		    struct bs_error *err)
 {
@@ -112,6 +146,8 @@ static int open_new(struct bs_sources *s, const char *source, struct bs_repo **r
 		r = open_registry(s, &ref, ret, err);
 	else if (ref.kind == BS_REF_LAYOUT)
 		r = open_layout(s, source, ref.dir, ret, err);
+	else if (ref.kind == BS_REF_HDFS)
+		r = open_hdfs(s, ref.dir, ret, err);
 	else
 		r = bs_fail(err, -EINVAL, "'%s' is no place for converted images", source);
 	bs_ref_done(&ref);
@@ -161,4 +197,19 @@ int bs_sources_open(struct bs_sources *s, const char *source, struct bs_repo **r
 	}
 	*ret = r;
 	return 0;
+}
+
+void bs_sources_hdfs_status(struct bs_sources *s, struct bs_jsonw *w)
+{
+	struct bs_stores *hdfs;
+
+	(void)pthread_mutex_lock(&s->lock);
+	hdfs = s->hdfs;
+	(void)pthread_mutex_unlock(&s->lock);
+	if (hdfs) {
+		bs_stores_status(hdfs, w);
+		return;
+	}
+	bs_jsonw_array(w);
+	bs_jsonw_end(w);
 }

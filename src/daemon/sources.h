@@ -10,6 +10,7 @@
 struct bs_broker;
 struct bs_conf;
 struct bs_error;
+struct bs_jsonw;
 struct bs_loop;
 struct bs_repo;
 struct bs_sources;
@@ -20,5 +21,8 @@ int bs_sources_new(const struct bs_conf *conf, struct bs_loop *loop, struct bs_b
 /* With a reference for the caller. */
 int bs_sources_open(struct bs_sources *s, const char *source, struct bs_repo **ret,
 		    struct bs_error *err);
+
+/* Of the clusters of HDFS: hdfs/store.h's array. */
+void bs_sources_hdfs_status(struct bs_sources *s, struct bs_jsonw *w);
 
 #endif

@@ -542,6 +542,8 @@ static void reply_status(struct worker *w, uint32_t id)
 		bs_jsonw_object(j);
 		put_fill(j, &fill);
 		put_lanes(j, &loop);
+		bs_jsonw_key(j, "hdfs");
+		bs_sources_hdfs_status(w->sources, j);
 		bs_jsonw_key(j, "images");
 		bs_images_status(w->images, j);
 		bs_jsonw_key(j, "hot");
@@ -714,6 +716,8 @@ int bs_worker_main(const struct bs_conf *conf, int control)
 	bs_list_init(&w.tasks);
 	bs_msg_init(&start, 0, 0);
 	bs_msg_init(&ready, BS_MSG_READY, 0);
+	/* whoever had bootseerd started is nobody to HDFS: the configuration says who is */
+	(void)unsetenv("HADOOP_USER_NAME");
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	r = shut_in(conf, control, &start, &err);

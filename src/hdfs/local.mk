@@ -35,6 +35,9 @@ src_hdfs_libhdfs_a_SOURCES = \
 	%D%/readahead.c %D%/readahead.h \
 	%D%/reply.c %D%/reply.h \
 	%D%/site.c %D%/site.h \
+	%D%/store.c %D%/store.h %D%/storepriv.h \
+	%D%/storeread.c \
+	%D%/storewrite.c \
 	%D%/stripe.c %D%/stripe.h \
 	%D%/targets.c %D%/targets.h \
 	%D%/token.c %D%/token.h \

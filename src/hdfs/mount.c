@@ -275,9 +275,8 @@ static void add_nodes(struct bs_mounted *m, struct bs_jsonw *w)
 	bs_jsonw_end(w);
 }
 
-static void add_stats(void *cookie, struct bs_jsonw *w)
+void bs_mounted_client_stats(struct bs_mounted *m, struct bs_jsonw *w)
 {
-	struct bs_mounted *m = cookie;
 	struct bs_ckpt_stats c;
 	struct bs_reader_stats r;
 	struct bs_nn_stats n;
@@ -313,6 +312,11 @@ static void add_stats(void *cookie, struct bs_jsonw *w)
 	bs_jsonw_ku64(w, "failovers", n.failovers);
 	bs_jsonw_ku64(w, "logins", n.logins);
 	bs_jsonw_end(w);
+}
+
+static void add_stats(void *cookie, struct bs_jsonw *w)
+{
+	bs_mounted_client_stats(cookie, w);
 }
 
 static int make_tree(struct bs_mounted *m, const struct bs_mount_options *o, struct bs_error *err)
@@ -353,6 +357,11 @@ int bs_mounted_connect(const char *source, const struct bs_mount_options *o,
 struct bs_ckpt *bs_mounted_ckpt(struct bs_mounted *m)
 {
 	return m->ckpt;
+}
+
+struct bs_nn *bs_mounted_nn(struct bs_mounted *m)
+{
+	return m->nn;
 }
 
 const char *bs_mounted_path(const struct bs_mounted *m)

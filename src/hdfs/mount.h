@@ -16,7 +16,9 @@
 struct bs_buf;
 struct bs_ckpt;
 struct bs_error;
+struct bs_jsonw;
 struct bs_mounted;
+struct bs_nn;
 
 struct bs_mount_options {
 	char *text; /* what the names below point into */
@@ -81,6 +83,9 @@ void bs_mounted_load(struct bs_mounted *m, struct bs_mounted_load *ret);
 int bs_mounted_connect(const char *source, const struct bs_mount_options *o,
 		       struct bs_mounted **ret, struct bs_error *err);
 struct bs_ckpt *bs_mounted_ckpt(struct bs_mounted *m);
+struct bs_nn *bs_mounted_nn(struct bs_mounted *m);
+/* Members "files", "datanodes" and "namenodes" of the object that is open. */
+void bs_mounted_client_stats(struct bs_mounted *m, struct bs_jsonw *w);
 const char *bs_mounted_path(const struct bs_mounted *m);
 struct bs_mounted *bs_mounted_free(struct bs_mounted *m);
 DEFINE_BS_AUTO(mounted, struct bs_mounted, bs_mounted_free)

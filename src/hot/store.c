@@ -210,7 +210,11 @@ static int put_blobs(struct bs_repo *repo, struct bs_hot *h, const void *profile
 		r = bs_repo_put_blob_mem(repo, &h->profile.digest, profile, h->profile.size, err);
 	if (r == 0)
 		r = bs_repo_put_blob(repo, &h->pack.digest, pack_fd, h->pack.size, NULL, NULL, err);
-	return r;
+	if (r < 0)
+		return r;
+	bs_repo_favour(repo, &h->pack.digest);
+	bs_repo_favour(repo, &h->profile.digest);
+	return 0;
 }
 
 int bs_hot_describe(struct bs_hot *h, const void *profile, size_t profile_len, int pack_fd,

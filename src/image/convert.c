@@ -283,6 +283,8 @@ static int put_artifact(struct job *j, struct bs_error *err)
 		r = bs_artifact_write(&j->a, &text, &len, err);
 	if (r < 0)
 		return r;
+	bs_repo_favour(j->c->dst, &j->a.tree.digest); /* no start does without these */
+	bs_repo_favour(j->c->dst, &j->a.table.digest);
 	bs_digest_of(text, len, &j->a.digest);
 	j->out.artifact = j->a.digest;
 	j->out.artifact_size = len;

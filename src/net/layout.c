@@ -7,11 +7,6 @@
  *   index.json            what has a name, and what refers to something else
  *   blobs/sha256/<hex>    blobs and manifests
  *   .lock                 held while index.json is changed
- *
- * A tag is the annotation org.opencontainers.image.ref.name of an entry. Manifests
- * that are put by digest alone are listed only when they have a subject: a platform's
- * manifest is found through its index, and tools that look for "the one image" of a
- * layout must not see it.
  */
 #include "config.h"
 
@@ -24,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
@@ -31,8 +27,8 @@
 #include "base/lock.h"
 #include "base/str.h"
 #include "net/layout_files.h"
+#include "net/layout_impl.h"
 #include "net/layout_index.h"
-#include "net/referrers.h"
 #include "net/repo.h"
 
 #define LOCK_WAIT_NS (30 * BS_NS_PER_S)
@@ -40,7 +36,7 @@
 #define FOLLOW_NS BS_NS_PER_S /* between looks at the path, for what is asked often */
 
 struct layout {
-	struct bs_repo repo;
+	struct bs_layout base;
 	int dirfd;
 	int blobs;  /* atomic: blobs/sha256; -EBADF while it does not exist */
 	bool swept; /* atomic: leftovers were looked for */
@@ -53,7 +49,7 @@ struct layout {
 
 static struct layout *of(struct bs_repo *r)
 {
-	return BS_CONTAINER_OF(r, struct layout, repo);
+	return BS_CONTAINER_OF(r, struct layout, base.repo);
 }
 
 static void layout_free(struct bs_repo *r)
@@ -65,7 +61,7 @@ static void layout_free(struct bs_repo *r)
 	if (l->free_cookie)
 		l->free_cookie(l->cookie);
 	(void)pthread_mutex_destroy(&l->lock);
-	free(l->repo.name);
+	free(l->base.repo.name);
 	free(l);
 }
 
@@ -92,7 +88,7 @@ static bool look_at_path(struct layout *l)
 	dir = named < 0 ? named : openat(named, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	blobs = dir < 0 ? dir : bs_layout_open_dir(dir, "blobs/sha256", false);
 	if (blobs < 0 || (same_file(dir, l->dirfd) && same_file(blobs, old)) ||
-	    check_version(l->repo.name, dir, NULL) < 0)
+	    check_version(l->base.repo.name, dir, NULL) < 0)
 		return false;
 	if (dup3(dir, l->dirfd, O_CLOEXEC) < 0)
 		return false;
@@ -308,272 +304,83 @@ static int layout_mount_blob(struct bs_repo *r, const struct bs_digest *d, const
 
 /* --- manifests ---------------------------------------------------------------------------- */
 
-static int read_manifest(struct layout *l, const struct bs_digest *d, bool often,
-			 struct bs_manifest *ret, struct bs_error *err)
+static int layout_read_manifest(struct bs_repo *r, const struct bs_digest *d, bool often,
+				char **ret, size_t *ret_len, struct bs_error *err)
 {
 	char text[BS_DIGEST_TEXT_LEN];
 	uint64_t size;
-	bs_autofd int fd = open_blob(l, d, often, &size);
-	int r = fd < 0 ? fd : bs_read_file(fd, BS_MANIFEST_MAX, &ret->bytes, &ret->len);
+	bs_autofd int fd = open_blob(of(r), d, often, &size);
+	int rc = fd < 0 ? fd : bs_read_file(fd, BS_MANIFEST_MAX, ret, ret_len);
 
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: manifest %s", l->repo.name,
-				     bs_digest_text(d, text));
-	ret->digest = *d;
-	return 0;
+	return rc < 0 ? bs_fail_errno(err, rc, "%s: manifest %s", r->name, bs_digest_text(d, text))
+		      : 0;
 }
 
-/* The media type that a manifest says of itself; "" when it does not. */
-static char *own_media_type(const struct bs_manifest *m)
+static void layout_follow(struct bs_repo *r)
 {
-	bs_auto(json) struct bs_json *v = NULL;
-	const char *type = NULL;
-
-	if (bs_json_parse("manifest", m->bytes, m->len, BS_MANIFEST_MAX, &v, NULL) == 0)
-		type = bs_json_str(bs_json_get(v, "mediaType"));
-	if (!type && bs_json_is(bs_json_get(v, "manifests"), BS_JSON_ARRAY))
-		type = BS_TYPE_OCI_INDEX;
-	if (!type && bs_json_is(bs_json_get(v, "layers"), BS_JSON_ARRAY))
-		type = BS_TYPE_OCI_MANIFEST;
-	return bs_strf("%s", type ? type : "");
+	(void)follow(of(r), false); /* an old index would be found, too */
 }
 
-static int layout_get_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
-			       struct bs_manifest *ret, struct bs_error *err)
+static int layout_read_index(struct bs_repo *r, struct bs_json **ret, struct bs_error *err)
+{
+	bs_autofree char *bytes = NULL;
+	uint64_t size;
+	size_t len;
+	bs_autofd int fd = bs_layout_open_file(of(r)->dirfd, "index.json", &size);
+	int rc = fd < 0 ? fd : bs_read_file(fd, BS_LAYOUT_INDEX_MAX, &bytes, &len);
+
+	if (rc < 0)
+		return bs_fail_errno(err, rc, "%s: index.json", r->name);
+	return bs_layout_index_parse(r->name, bytes, len, ret, err);
+}
+
+/* Under the lock of the file ".lock" beside it. */
+static int layout_change_index(struct bs_repo *r, int (*fn)(struct bs_json *index, void *cookie),
+			       void *cookie, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *index = NULL;
-	struct layout *l = of(r);
-	struct bs_manifest m = { 0 };
-	const char *digest, *type = NULL;
-	struct bs_digest d;
-	int rc;
+	bs_autobuf out = BS_BUF_INIT(BS_LAYOUT_INDEX_MAX);
+	bs_autofd int lock = bs_lock_open(of(r)->dirfd, ".lock", LOCK_WAIT_NS);
+	int rc, changed;
 
-	if (bs_digest_parse(ref, strlen(ref), &d) < 0) {
-		const struct bs_json *entry;
-
-		(void)follow(l, false); /* an old index would be found, too */
-		rc = bs_layout_index_read(l->dirfd, r->name, &index, err);
-		if (rc < 0)
-			return rc;
-		entry = bs_layout_index_find(index, ref);
-		if (!entry)
-			return bs_fail(err, -ENOENT, "%s: there is no tag '%s'", r->name, ref);
-		digest = bs_json_str(bs_json_get(entry, "digest"));
-		type = bs_json_str(bs_json_get(entry, "mediaType"));
-		if (!digest || bs_digest_parse(digest, strlen(digest), &d) < 0)
-			return bs_fail(err, -EBADMSG,
-				       "%s: index.json: tag '%s' has no sha256 digest", r->name,
-				       ref);
-	}
-	rc = read_manifest(l, &d, false, &m, err);
+	if (lock < 0)
+		return bs_fail_errno(err, lock, "%s: lock '.lock'", r->name);
+	rc = layout_read_index(r, &index, err);
 	if (rc < 0)
 		return rc;
-	m.media_type = type && *type ? bs_strf("%s", type) : own_media_type(&m);
-	if (!m.media_type) {
-		bs_manifest_done(&m);
-		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
-	}
-	if (index) { /* by tag the generic part has nothing to compare with */
-		struct bs_digest got;
-
-		bs_digest_of(m.bytes, m.len, &got);
-		if (!bs_digest_eq(&got, &d)) {
-			bs_manifest_done(&m);
-			return bs_fail(err, -EBADMSG,
-				       "%s: tag '%s': the manifest's bytes do not "
-				       "fit its digest",
-				       r->name, ref);
-		}
-	}
-	*ret = m;
-	return 0;
-}
-
-static int layout_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
-			       const char *bytes, size_t len, struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *desc = NULL;
-	struct layout *l = of(r);
-	struct bs_digest d, subject;
-	bs_autofd int fd = -EBADF;
-	int rc, has_subject;
-
-	has_subject = bs_referrers_describe(bytes, len, media_type, &subject, &desc, err);
-	if (has_subject < 0)
-		return has_subject;
-	fd = bs_memfd("bootseer-manifest");
-	rc = fd < 0 ? fd : bs_write_full(fd, bytes, len);
-	if (rc < 0)
-		return bs_fail_errno(err, rc, "%s: memfd", r->name);
-	bs_digest_of(bytes, len, &d);
-	rc = layout_put_blob(r, &d, fd, len, NULL, NULL, err);
-	if (rc < 0 || (!tag && !has_subject))
-		return rc;
-	return bs_layout_index_add(l->dirfd, r->name, tag, media_type, &d, len,
-				   has_subject ? bs_json_str(bs_json_get(desc, "artifactType"))
-					       : NULL,
-				   err);
-}
-
-static int layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),
-			    void *cookie, struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *index = NULL;
-	const struct bs_json *list;
-	int rc;
-
-	(void)follow(of(r), false);
-	rc = bs_layout_index_read(of(r)->dirfd, r->name, &index, err);
-	if (rc < 0)
-		return rc;
-	list = bs_json_get(index, "manifests");
-	for (size_t i = 0; i < bs_json_n(list); i++) {
-		const char *tag = bs_layout_index_tag(bs_json_at(list, i));
-
-		if (tag && *tag)
-			each(cookie, tag);
-	}
-	return 0;
-}
-
-/* Adds the manifest of an entry to out when its subject is the one that is asked for. */
-static int add_if_referrer(struct layout *l, const struct bs_json *entry,
-			   const struct bs_digest *subject, struct bs_json *out,
-			   struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *desc = NULL;
-	const char *text = bs_json_str(bs_json_get(entry, "digest"));
-	const char *type = bs_json_str(bs_json_get(entry, "mediaType"));
-	struct bs_manifest m = { 0 };
-	struct bs_digest d, its;
-	int r;
-
-	if (!text || !type || bs_digest_parse(text, strlen(text), &d) < 0)
+	changed = fn(index, cookie);
+	if (changed < 0)
+		return bs_fail_errno(err, changed, "%s: index.json", r->name);
+	if (changed == 0)
 		return 0;
-	if (read_manifest(l, &d, true, &m, NULL) < 0)
-		return 0; /* an entry whose blob is not here says nothing about the others */
-	r = bs_referrers_describe(m.bytes, m.len, type, &its, &desc, NULL);
-	bs_manifest_done(&m);
-	if (r == -ENOMEM)
-		return bs_fail_errno(err, r, "%s: referrers", l->repo.name);
-	if (r <= 0 || !bs_digest_eq(&its, subject))
-		return 0;
-	r = bs_referrers_add(out, bs_take(&desc));
-	return r < 0 ? bs_fail_errno(err, r, "%s: referrers", l->repo.name) : 0;
+	rc = bs_json_write(index, &out);
+	if (rc == 0)
+		rc = bs_layout_write_file(of(r)->dirfd, "index.json", out.data, out.len);
+	return rc < 0 ? bs_fail_errno(err, rc, "%s: write index.json", r->name) : changed;
 }
 
-static int merge_tagged(struct layout *l, const char *tag, struct bs_json *out,
-			struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *list = NULL;
-	struct bs_manifest m = { 0 };
-	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
-
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return r;
-	r = bs_referrers_parse(tag, m.bytes, m.len, &list, err);
-	bs_manifest_done(&m);
-	if (r == 0) {
-		r = bs_referrers_merge(out, list);
-		if (r < 0)
-			(void)bs_fail_errno(err, r, "referrers");
-	}
-	return r < 0 ? bs_error_context(err, "%s", l->repo.name), r : 0;
-}
-
-static int layout_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
-				struct bs_manifest *ret, struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *index = NULL, *out = bs_referrers_new();
-	char tag[BS_REFERRERS_TAG_LEN];
-	const struct bs_json *list;
-	int rc;
-
-	if (!out)
-		return bs_fail(err, -ENOMEM, "%s: out of memory", r->name);
-	(void)follow(of(r), false);
-	rc = bs_layout_index_read(of(r)->dirfd, r->name, &index, err);
-	if (rc < 0)
-		return rc;
-	list = bs_json_get(index, "manifests");
-	for (size_t i = 0; i < bs_json_n(list); i++) {
-		rc = add_if_referrer(of(r), bs_json_at(list, i), subject, out, err);
-		if (rc < 0)
-			return rc;
-	}
-	rc = merge_tagged(of(r), bs_referrers_tag(subject, tag), out, err);
-	if (rc < 0)
-		return rc;
-	rc = bs_referrers_finish(out, ret, err);
-	return rc < 0 ? bs_error_context(err, "%s", r->name), rc : 0;
-}
-
-/* The list that a foreign tool keeps under the subject's tag. */
-static int unlist_tagged(struct layout *l, const char *tag, const struct bs_digest *d,
-			 struct bs_error *err)
-{
-	bs_auto(json) struct bs_json *list = NULL;
-	struct bs_manifest m = { 0 }, left = { 0 };
-	struct bs_digest old;
-	int r = layout_get_manifest(&l->repo, tag, &BS_LOOK_NEEDED, &m, err);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	bs_digest_of(m.bytes, m.len, &old);
-	r = bs_referrers_parse(tag, m.bytes, m.len, &list, err);
-	bs_manifest_done(&m);
-	if (r < 0)
-		return bs_error_context(err, "%s", l->repo.name);
-	if (bs_referrers_remove(list, d) == 0)
-		return 0;
-	r = bs_referrers_finish(list, &left, err);
-	if (r == -ENOENT) {
-		r = bs_layout_index_remove(l->dirfd, l->repo.name, &old, err);
-		return r < 0 ? r : 1;
-	}
-	if (r == 0)
-		r = layout_put_manifest(&l->repo, tag, BS_TYPE_OCI_INDEX, left.bytes, left.len,
-					err);
-	bs_manifest_done(&left);
-	return r < 0 ? r : 1;
-}
-
-/* Blobs stay, as with other tools: nobody knows what else names them. */
-static int layout_delete_manifest(struct bs_repo *r, const struct bs_digest *d,
-				  const struct bs_digest *subject, struct bs_error *err)
-{
-	char tag[BS_REFERRERS_TAG_LEN], text[BS_DIGEST_TEXT_LEN];
-	int listed, tagged = 0;
-
-	(void)follow(of(r), false);
-	listed = bs_layout_index_remove(of(r)->dirfd, r->name, d, err);
-	if (listed >= 0 && subject)
-		tagged = unlist_tagged(of(r), bs_referrers_tag(subject, tag), d, err);
-	if (listed < 0 || tagged < 0)
-		return listed < 0 ? listed : tagged;
-	if (!listed && !tagged)
-		return bs_fail(err, -ENOENT, "%s: manifest %s is not listed", r->name,
-			       bs_digest_text(d, text));
-	return 0;
-}
+static const struct bs_layout_ops index_ops = {
+	.read_manifest = layout_read_manifest,
+	.follow = layout_follow,
+	.read_index = layout_read_index,
+	.change_index = layout_change_index,
+};
 
 /* --- opening -------------------------------------------------------------------------------- */
 
 static const struct bs_repo_ops layout_ops = {
 	.scheme = "oci",
-	.get_manifest = layout_get_manifest,
+	.get_manifest = bs_layout_get_manifest,
 	.get_blob = layout_get_blob,
 	.read = layout_read,
 	.has_blob = layout_has_blob,
 	.put_blob = layout_put_blob,
 	.try_push = layout_try_push,
 	.mount_blob = layout_mount_blob,
-	.put_manifest = layout_put_manifest,
-	.list_tags = layout_list_tags,
-	.get_referrers = layout_get_referrers,
-	.delete_manifest = layout_delete_manifest,
+	.put_manifest = bs_layout_put_manifest,
+	.list_tags = bs_layout_list_tags,
+	.get_referrers = bs_layout_get_referrers,
+	.delete_manifest = bs_layout_delete_manifest,
 	.free = layout_free,
 };
 
@@ -593,40 +400,28 @@ static int create(struct layout *l, struct bs_error *err)
 	int r;
 
 	if (lock < 0)
-		return bs_fail_errno(err, lock, "%s: lock '.lock'", l->repo.name);
-	r = make_file(l->dirfd, "index.json",
-		      "{\"schemaVersion\":2,\"mediaType\":\"" BS_TYPE_OCI_INDEX
-		      "\",\"manifests\":[]}");
+		return bs_fail_errno(err, lock, "%s: lock '.lock'", l->base.repo.name);
+	r = make_file(l->dirfd, "index.json", BS_LAYOUT_NEW_INDEX);
 	if (r == 0)
-		r = make_file(l->dirfd, "oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}");
-	return r < 0 ? bs_fail_errno(err, r, "%s: make an OCI layout", l->repo.name) : 0;
+		r = make_file(l->dirfd, "oci-layout", BS_LAYOUT_VERSION);
+	return r < 0 ? bs_fail_errno(err, r, "%s: make an OCI layout", l->base.repo.name) : 0;
 }
 
 /* Is it a layout, and of a version that we know? */
 static int check_version(const char *shown_name, int dirfd, struct bs_error *err)
 {
-	bs_auto(json) struct bs_json *v = NULL;
 	bs_autofree char *bytes = NULL;
-	const char *version;
 	uint64_t size;
 	size_t len;
 	bs_autofd int fd = bs_layout_open_file(dirfd, "oci-layout", &size);
-	int r = fd < 0 ? fd : bs_read_file(fd, 4096, &bytes, &len);
+	int r = fd < 0 ? fd : bs_read_file(fd, BS_LAYOUT_VERSION_MAX, &bytes, &len);
 
 	if (r == -ENOENT)
 		return bs_fail(err, r, "%s is no OCI layout: it has no file 'oci-layout'",
 			       shown_name);
 	if (r < 0)
 		return bs_fail_errno(err, r, "%s: oci-layout", shown_name);
-	r = bs_json_parse("oci-layout", bytes, len, 4096, &v, err);
-	if (r < 0)
-		return bs_error_context(err, "%s", shown_name), r;
-	version = bs_json_str(bs_json_get(v, "imageLayoutVersion"));
-	if (!version || !bs_str_after(version, "1."))
-		return bs_fail(err, -EPROTONOSUPPORT,
-			       "%s: an OCI layout of version '%s', known is 1.0.0", shown_name,
-			       version ? version : "?");
-	return 0;
+	return bs_layout_check_version(shown_name, bytes, len, err);
 }
 
 static int open_blobs(struct layout *l, bool make, struct bs_error *err)
@@ -638,7 +433,7 @@ static int open_blobs(struct layout *l, bool make, struct bs_error *err)
 		r = l->blobs = bs_layout_open_dir(blobs, "sha256", make);
 	if (r == -ENOENT) /* a layout without any blob */
 		r = 0;
-	return r < 0 ? bs_fail_errno(err, r, "%s: blobs/sha256", l->repo.name) : 0;
+	return r < 0 ? bs_fail_errno(err, r, "%s: blobs/sha256", l->base.repo.name) : 0;
 }
 
 int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo **ret,
@@ -650,20 +445,21 @@ int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo 
 
 	if (!l)
 		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
-	l->repo = (struct bs_repo){ .ops = &layout_ops, .refs = 1 };
+	l->base.repo = (struct bs_repo){ .ops = &layout_ops, .refs = 1 };
+	l->base.ops = &index_ops;
 	l->dirfd = l->blobs = -EBADF;
 	(void)pthread_mutex_init(&l->lock, NULL);
-	repo = &l->repo;
-	l->repo.name = bs_strf("oci:%s", shown_name);
-	if (!l->repo.name)
+	repo = &l->base.repo;
+	l->base.repo.name = bs_strf("oci:%s", shown_name);
+	if (!l->base.repo.name)
 		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
 	/* an own description, and one that can be synced: the caller's may be O_PATH */
 	l->dirfd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (l->dirfd < 0)
-		return bs_fail_errno(err, -errno, "open '%s'", l->repo.name);
+		return bs_fail_errno(err, -errno, "open '%s'", l->base.repo.name);
 	r = make ? create(l, err) : 0;
 	if (r == 0)
-		r = check_version(l->repo.name, l->dirfd, err);
+		r = check_version(l->base.repo.name, l->dirfd, err);
 	if (r == 0)
 		r = open_blobs(l, make, err);
 	if (r < 0)

@@ -8,34 +8,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/json.h"
-#include "base/lock.h"
 #include "base/str.h"
-#include "net/layout_files.h"
-#include "net/referrers.h"
 
 #define REF_NAME "org.opencontainers.image.ref.name"
-#define INDEX_MAX (16u << 20)
-#define LOCK_WAIT_NS (30 * BS_NS_PER_S)
 
-int bs_layout_index_read(int dirfd, const char *shown, struct bs_json **ret, struct bs_error *err)
+int bs_layout_index_parse(const char *shown, const char *bytes, size_t len, struct bs_json **ret,
+			  struct bs_error *err)
 {
-	bs_autofree char *bytes = NULL;
 	bs_auto(json) struct bs_json *index = NULL;
-	bs_autofd int fd = -EBADF;
-	uint64_t size;
-	size_t len;
-	int r;
+	int r = bs_json_parse("index.json", bytes, len, BS_LAYOUT_INDEX_MAX, &index, err);
 
-	fd = bs_layout_open_file(dirfd, "index.json", &size);
-	r = fd < 0 ? fd : bs_read_file(fd, INDEX_MAX, &bytes, &len);
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", shown);
-	r = bs_json_parse("index.json", bytes, len, INDEX_MAX, &index, err);
 	if (r < 0) {
 		(void)bs_error_context(err, "%s", shown);
 		return r;
@@ -44,17 +28,6 @@ int bs_layout_index_read(int dirfd, const char *shown, struct bs_json **ret, str
 		return bs_fail(err, -EBADMSG, "%s: index.json is no image index", shown);
 	*ret = bs_take(&index);
 	return 0;
-}
-
-static int write_index(int dirfd, const char *shown, const struct bs_json *index,
-		       struct bs_error *err)
-{
-	bs_autobuf out = BS_BUF_INIT(INDEX_MAX);
-	int r = bs_json_write(index, &out);
-
-	if (r == 0)
-		r = bs_layout_write_file(dirfd, "index.json", out.data, out.len);
-	return r < 0 ? bs_fail_errno(err, r, "%s: write index.json", shown) : 0;
 }
 
 const char *bs_layout_index_tag(const struct bs_json *entry)
@@ -133,74 +106,74 @@ static bool is_listed(const struct bs_json *index, const struct bs_digest *d)
 	return false;
 }
 
-static int new_entry(const char *tag, const char *media_type, const struct bs_digest *d, size_t len,
-		     const char *artifact_type, struct bs_json **ret)
+/* Under its tag, and in no other way. */
+static bool is_tagged(const struct bs_json *index, const struct bs_layout_entry *e)
+{
+	const struct bs_json *list = bs_json_get(index, "manifests");
+	bool tagged = false;
+
+	for (size_t i = 0; i < bs_json_n(list); i++) {
+		const struct bs_json *entry = bs_json_at(list, i);
+		const char *name = bs_layout_index_tag(entry);
+		const char *type = bs_json_str(bs_json_get(entry, "mediaType"));
+
+		if (!entry_is(entry, e->digest)) {
+			if (name && bs_streq(name, e->tag))
+				return false;
+			continue;
+		}
+		if (!name)
+			return false;
+		tagged = tagged ||
+			 (bs_streq(name, e->tag) && type && bs_streq(type, e->media_type));
+	}
+	return tagged;
+}
+
+static int new_entry(const struct bs_layout_entry *e, struct bs_json **ret)
 {
 	bs_auto(json) struct bs_json *entry = bs_json_new(BS_JSON_OBJECT);
 	char text[BS_DIGEST_TEXT_LEN];
 	struct bs_json *annotations;
 
-	if (!entry || bs_json_set(entry, "mediaType", bs_json_new_str(media_type)) < 0 ||
-	    bs_json_set(entry, "digest", bs_json_new_str(bs_digest_text(d, text))) < 0 ||
-	    bs_json_set(entry, "size", bs_json_new_u64(len)) < 0)
+	if (!entry || bs_json_set(entry, "mediaType", bs_json_new_str(e->media_type)) < 0 ||
+	    bs_json_set(entry, "digest", bs_json_new_str(bs_digest_text(e->digest, text))) < 0 ||
+	    bs_json_set(entry, "size", bs_json_new_u64(e->len)) < 0)
 		return -ENOMEM;
-	if (artifact_type && bs_json_set(entry, "artifactType", bs_json_new_str(artifact_type)) < 0)
+	if (e->artifact_type &&
+	    bs_json_set(entry, "artifactType", bs_json_new_str(e->artifact_type)) < 0)
 		return -ENOMEM;
-	if (tag) {
+	if (e->tag) {
 		annotations = bs_json_make(entry, "annotations", BS_JSON_OBJECT);
-		if (!annotations || bs_json_set(annotations, REF_NAME, bs_json_new_str(tag)) < 0)
+		if (!annotations || bs_json_set(annotations, REF_NAME, bs_json_new_str(e->tag)) < 0)
 			return -ENOMEM;
 	}
 	*ret = bs_take(&entry);
 	return 0;
 }
 
-int bs_layout_index_add(int dirfd, const char *shown, const char *tag, const char *media_type,
-			const struct bs_digest *d, size_t len, const char *artifact_type,
-			struct bs_error *err)
+int bs_layout_index_add(struct bs_json *index, const struct bs_layout_entry *e)
 {
-	bs_auto(json) struct bs_json *index = NULL, *entry = NULL;
-	bs_autofd int lock = bs_lock_open(dirfd, ".lock", LOCK_WAIT_NS);
+	bs_auto(json) struct bs_json *entry = NULL;
 	int r;
 
-	if (lock < 0)
-		return bs_fail_errno(err, lock, "%s: lock '.lock'", shown);
-	r = bs_layout_index_read(dirfd, shown, &index, err);
+	if (e->tag ? is_tagged(index, e) : is_listed(index, e->digest))
+		return 0;
+	r = new_entry(e, &entry);
 	if (r < 0)
 		return r;
-	if (!tag && is_listed(index, d))
-		return 0;
-	r = new_entry(tag, media_type, d, len, artifact_type, &entry);
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", shown);
-	remove_entries(index, tag, d);
+	remove_entries(index, e->tag, e->digest);
 	r = bs_json_append(bs_json_get(index, "manifests"), bs_take(&entry));
-	if (r < 0)
-		return bs_fail_errno(err, r, "%s: index.json", shown);
-	return write_index(dirfd, shown, index, err);
+	return r < 0 ? r : 1;
 }
 
-int bs_layout_index_remove(int dirfd, const char *shown, const struct bs_digest *d,
-			   struct bs_error *err)
+int bs_layout_index_remove(struct bs_json *index, const struct bs_digest *d)
 {
-	bs_auto(json) struct bs_json *index = NULL;
-	bs_autofd int lock = bs_lock_open(dirfd, ".lock", LOCK_WAIT_NS);
-	struct bs_json *list;
-	size_t n;
-	int r;
+	struct bs_json *list = bs_json_get(index, "manifests");
+	size_t n = bs_json_n(list);
 
-	if (lock < 0)
-		return bs_fail_errno(err, lock, "%s: lock '.lock'", shown);
-	r = bs_layout_index_read(dirfd, shown, &index, err);
-	if (r < 0)
-		return r;
-	list = bs_json_get(index, "manifests");
-	n = bs_json_n(list);
 	for (size_t i = n; i-- > 0;)
 		if (entry_is(bs_json_at(list, i), d))
 			bs_json_remove_at(list, i);
-	if (bs_json_n(list) == n)
-		return 0;
-	r = write_index(dirfd, shown, index, err);
-	return r < 0 ? r : 1;
+	return bs_json_n(list) < n;
 }

@@ -9,7 +9,9 @@ src_net_libnet_a_SOURCES = \
 	%D%/http.c %D%/http.h \
 	%D%/layout.c \
 	%D%/layout_files.c %D%/layout_files.h \
+	%D%/layout_impl.h \
 	%D%/layout_index.c %D%/layout_index.h \
+	%D%/layout_manifests.c \
 	%D%/loop.c %D%/loop.h %D%/loop_impl.h \
 	%D%/pace.c %D%/pace.h \
 	%D%/push.c \

@@ -229,6 +229,12 @@ int bs_repo_try_push(struct bs_repo *r, struct bs_error *err)
 	return r->ops->try_push(r, err);
 }
 
+void bs_repo_favour(struct bs_repo *r, const struct bs_digest *d)
+{
+	if (r->ops->favour)
+		r->ops->favour(r, d);
+}
+
 int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint64_t size,
 		     void (*progress)(void *cookie, uint64_t sent), void *cookie,
 		     struct bs_error *err)

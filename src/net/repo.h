@@ -3,7 +3,7 @@
 /*
  * A repository: manifests by tag or digest and blobs by digest, wherever they lie
  * (OCI distribution-spec 1.1, "repository"). Implementations: a registry (net/registry),
- * an OCI layout directory (net/layout); HDFS comes with the checkpoint work.
+ * an OCI layout directory (net/layout), one on HDFS (hdfs/store).
  *
  * All calls but bs_repo_read block and may be made from any thread, several at
  * once. Errors, beside real system errnos: -ENOENT the thing is not there,
@@ -107,6 +107,7 @@ struct bs_repo_ops {
 			     struct bs_manifest *ret, struct bs_error *err);
 	int (*delete_manifest)(struct bs_repo *r, const struct bs_digest *d,
 			       const struct bs_digest *subject, struct bs_error *err);
+	void (*favour)(struct bs_repo *r, const struct bs_digest *d); /* may be NULL */
 	void (*free)(struct bs_repo *r);
 };
 
@@ -168,6 +169,9 @@ int bs_repo_put_blob(struct bs_repo *r, const struct bs_digest *d, int fd, uint6
 		     struct bs_error *err);
 int bs_repo_put_blob_mem(struct bs_repo *r, const struct bs_digest *d, const void *data, size_t len,
 			 struct bs_error *err);
+
+/* Many at once will read blob d, which is there: what keeps copies keeps more. Best effort. */
+void bs_repo_favour(struct bs_repo *r, const struct bs_digest *d);
 
 /*
  * Whether we may put something there, for who has much to do before: 0, or why not. An upload

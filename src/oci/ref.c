@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #define TEXT_MAX 8192
@@ -166,7 +167,7 @@ static int take_digest(char *text, struct bs_ref *ref, struct bs_error *err)
 
 	if (!at)
 		return 0;
-	if (ref->kind == BS_REF_LAYOUT && (!bs_str_after(at + 1, "sha256:") || strchr(at, '/')))
+	if (ref->kind != BS_REF_REGISTRY && (!bs_str_after(at + 1, "sha256:") || strchr(at, '/')))
 		return 0; /* a directory may have an '@' in its name */
 	if (bs_digest_parse(at + 1, strlen(at + 1), &ref->digest) < 0)
 		return bs_fail(err, -EINVAL,
@@ -253,6 +254,26 @@ static int parse_dir(const char *shown, char *text, struct bs_ref *ref, struct b
 	return ref->dir ? 0 : bs_fail(err, -ENOMEM, "out of memory");
 }
 
+/* No name on HDFS has a ':', so that one begins a tag; those of the host are none. */
+static int parse_hdfs(const char *shown, char *text, struct bs_ref *ref, struct bs_error *err)
+{
+	char *path = strchr(strstr(text, "://") + 3, '/');
+	int r = path ? take_digest(path, ref, err) : 0;
+
+	if (r == 0 && path)
+		r = take_tag(path, ref, err);
+	if (r < 0)
+		return r;
+	/* one way to write it: policy holds it against the directories that it allows */
+	if (!path || bs_streq(path, "/") || !bs_path_is_clean(path) || strchr(path, ':'))
+		return bs_fail(err, -EINVAL,
+			       "'%s': a directory of HDFS is written as hdfs://HOST/DIR, without "
+			       "'/' behind, ':' or empty, '.' or '..' parts in it",
+			       shown);
+	ref->dir = bs_strf("%s", text);
+	return ref->dir ? 0 : bs_fail(err, -ENOMEM, "out of memory");
+}
+
 /* --- the whole ------------------------------------------------------------------------------- */
 
 static int parse(const char *text, struct bs_ref *ref, struct bs_error *err)
@@ -269,7 +290,10 @@ static int parse(const char *text, struct bs_ref *ref, struct bs_error *err)
 			return bs_fail(err, -EINVAL,
 				       "an image's name with a control character at byte %zu", i);
 	}
-	if ((rest = bs_str_after(text, "oci:"))) {
+	if (bs_ref_is_hdfs(text)) {
+		ref->kind = BS_REF_HDFS;
+		rest = text;
+	} else if ((rest = bs_str_after(text, "oci:"))) {
 		ref->kind = BS_REF_LAYOUT;
 	} else if ((rest = bs_str_after(text, "rootfs:"))) {
 		ref->kind = BS_REF_ROOTFS;
@@ -277,9 +301,11 @@ static int parse(const char *text, struct bs_ref *ref, struct bs_error *err)
 		ref->kind = BS_REF_REGISTRY;
 		rest = bs_str_after(text, "docker://");
 		if (!rest && strstr(text, "://"))
-			return bs_fail(err, -EINVAL,
-				       "'%s': known are docker://HOST/NAME, oci:DIR and rootfs:DIR",
-				       text);
+			return bs_fail(
+				err, -EINVAL,
+				"'%s': known are docker://HOST/NAME, oci:DIR, hdfs://HOST/DIR "
+				"and rootfs:DIR",
+				text);
 		rest = rest ? rest : text;
 	}
 	copy = bs_strf("%s", rest);
@@ -287,6 +313,8 @@ static int parse(const char *text, struct bs_ref *ref, struct bs_error *err)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	if (ref->kind == BS_REF_REGISTRY)
 		return parse_registry(text, copy, ref, err);
+	if (ref->kind == BS_REF_HDFS)
+		return parse_hdfs(text, copy, ref, err);
 	return parse_dir(text, copy, ref, err);
 }
 
@@ -302,10 +330,20 @@ int bs_ref_parse(const char *text, struct bs_ref *ret, struct bs_error *err)
 	return r;
 }
 
+bool bs_ref_is_hdfs(const char *text)
+{
+	return bs_str_after(text, "hdfs://") || bs_str_after(text, "webhdfs://") ||
+	       bs_str_after(text, "swebhdfs://");
+}
+
 bool bs_ref_is_full(const char *text)
 {
 	const char *rest, *slash;
 
+	if (bs_ref_is_hdfs(text)) {
+		slash = strchr(strstr(text, "://") + 3, '/');
+		return slash && slash[1];
+	}
 	if ((rest = bs_str_after(text, "oci:")) || (rest = bs_str_after(text, "rootfs:")))
 		return *rest != '\0';
 	rest = bs_str_after(text, "docker://");
@@ -341,7 +379,10 @@ char *bs_ref_text(const struct bs_ref *r, bool without_tag)
 		(void)bs_buf_addf(&b, "docker://%s/%s", r->host, r->name);
 	else
 		(void)bs_buf_addf(&b, "%s%s",
-				  r->kind == BS_REF_LAYOUT ? "oci:" : "rootfs:", r->dir);
+				  r->kind == BS_REF_LAYOUT   ? "oci:"
+				  : r->kind == BS_REF_ROOTFS ? "rootfs:"
+							     : "",
+				  r->dir);
 	if (!without_tag && r->tag)
 		(void)bs_buf_addf(&b, ":%s", r->tag);
 	if (!without_tag && r->has_digest)

@@ -54,9 +54,13 @@ void bs_hotlook_end(struct bs_hotlook *l, struct bs_hotlook_turn *t)
 const char *bs_hotlook_host(const char *source, char buf[BS_HOTLOOK_HOST_LEN])
 {
 	const char *host = bs_str_after(source, "docker://");
+	const char *authority = host ? NULL : strstr(source, "://");
 
 	if (host)
 		(void)snprintf(buf, BS_HOTLOOK_HOST_LEN, "%.*s", (int)strcspn(host, "/"), host);
+	else if (authority) /* of HDFS */
+		(void)snprintf(buf, BS_HOTLOOK_HOST_LEN, "%.*s",
+			       (int)(authority + 3 + strcspn(authority + 3, "/") - source), source);
 	else
 		(void)snprintf(buf, BS_HOTLOOK_HOST_LEN, "%s", source);
 	return buf;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/atomicfile.h"
 #include "base/buf.h"
@@ -32,6 +33,11 @@ const char *bs_sources_push_remedy(const char *source, unsigned int uid,
 			"let user %u, as which bootseerd's worker runs, write in '%.250s' and "
 			"below, as by chown -R",
 			uid, dir);
+	else if (strstr(source, "hdfs://"))
+		(void)snprintf(buf, BS_SOURCES_REMEDY_LEN,
+			       "let who bootseerd is on HDFS ('hdfs_options' in section [fetch] of "
+			       "bootseer.conf) write in '%.250s' and below",
+			       source);
 	else
 		(void)snprintf(buf, BS_SOURCES_REMEDY_LEN,
 			       "give the node's credentials the right to push");

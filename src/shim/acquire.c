@@ -115,8 +115,8 @@ static int from_image(struct bs_want *w, struct places *p, const char *image, st
 
 	if (r == 0 && ref.kind == BS_REF_ROOTFS)
 		r = bs_fail(err, -EINVAL,
-			    "it must name a converted image, as docker://HOST/NAME:TAG or "
-			    "oci:DIR:TAG");
+			    "it must name a converted image, as docker://HOST/NAME:TAG, "
+			    "oci:DIR:TAG or hdfs://HOST/DIR:TAG");
 	if (r == 0)
 		r = add_ref(p, &ref, err);
 	if (r == 0 && ref.has_digest)
@@ -150,8 +150,9 @@ static int from_marker(struct bs_want *w, struct places *p, const char *marker, 
 	int r = bs_marker_parse(marker, len, &m, err);
 
 	if (r == 0) {
-		source = bs_str_after(m.repository, "oci:") ? strdup(m.repository)
-							    : bs_strf("docker://%s", m.repository);
+		source = bs_str_after(m.repository, "oci:") || bs_ref_is_hdfs(m.repository)
+				 ? strdup(m.repository)
+				 : bs_strf("docker://%s", m.repository);
 		r = source ? check_repository(source, err) : bs_fail(err, -ENOMEM, "out of memory");
 	}
 	if (r < 0) {

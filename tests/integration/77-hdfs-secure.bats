@@ -6,13 +6,15 @@
 # needs: hadoop
 # timeout: 300
 # test-timeout: 60
-# shellcheck disable=SC2030,SC2031
+# shellcheck disable=SC2030,SC2031,SC2154
 
+bats_require_minimum_version 1.5.0
 load ../lib/common.bash
 load ../lib/netns.bash
 load ../lib/kerberos.bash
 load ../lib/hdfs.bash
 load ../lib/hdfstool.bash
+load ../lib/node.bash
 
 setup_file() {
 	bst_setup
@@ -87,4 +89,34 @@ same() {
 	[[ $output == *"certificate is not trusted"*"mount.bootseer-hdfs(8)"* ]]
 	refused EHOSTUNREACH --deadline 3s --kerberos stat "swebhdfs://$nn:9870/file"
 	[[ $output == *"no TLS connection"*"webhdfs:// in mount.bootseer-hdfs(8)"* ]]
+}
+
+@test "an image: converted with a ticket; started with a token, with a ticket, refused without" {
+	local options image=$HDFS_URI/images/tree
+	export HADOOP_CONF_DIR=$HDFS_CONF
+	node_tree "$BST_ROOT/tree" 4 1
+	convert "rootfs:$BST_ROOT/tree" "$image:v1" --hdfs-options kerberos
+	tool --kerberos tokenfile "$HDFS_URI/" root "$nn:8020" >"$BST_ROOT/token"
+	cp "${KRB5CCNAME#FILE:}" "$BST_ROOT/ticket"
+	chown nobody "$BST_ROOT/token" "$BST_ROOT/ticket"
+	chmod 755 "$BST_ROOT"
+	for options in "token=$BST_ROOT/token" kerberos ''; do
+		node_conf "policy allow_hdfs = $HDFS_URI/images" "fetch start_wait = 3s" \
+			"fetch hdfs_options = conf=$HDFS_CONF${options:+,$options}"
+		case $options in
+		kerberos) KRB5CCNAME=$BST_ROOT/ticket node_start ;;
+		*) KRB5CCNAME=/nowhere node_start ;;
+		esac
+		if [ -n "$options" ]; then
+			node_attach one "$digest" "$BST_ROOT/m" "$image"
+			diff -r "$BST_ROOT/tree" "$BST_ROOT/m"
+			node_detach "$BST_ROOT/m"
+		else
+			run ! node_attach one "$digest" "$BST_ROOT/m" "$image"
+			echo "$output"
+			[[ $output == *"no ticket"* ]]
+		fi
+		node_stop
+		rm -rf "${BST_CACHE:?}"/*
+	done
 }

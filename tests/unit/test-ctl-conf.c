@@ -131,6 +131,9 @@ static void test_errors_name_place_and_remedy(void **state)
 	refused("[fetch]\nmirrors = a=\n", "line 2", "HOST=MIRROR");
 	refused("[fetch]\nstores = docker://r.test/a r.test/b\n", "line 2", "docker://HOST");
 	refused("[fetch]\nstores = oci:dir\n", "line 2", "oci:/DIR");
+	refused("[fetch]\nstores = hdfs://c\n", "line 2", "hdfs://HOST/DIR");
+	refused("[policy]\nallow_hdfs = /images\n", "line 2", "hdfs://");
+	refused("[hot]\nreplication = 0\n", "line 2", "1 to 1000");
 	refused("runtime = runc\n[node]\n", "line 1",
 		"in no section; it belongs to section [runtime]");
 	refused("nothing = 1\n[node]\n", "line 1", "in no section");
@@ -248,6 +251,49 @@ static void test_policy(void **state)
 	assert_int_equal(bs_conf_allows(&c, "", &err), -EPERM);
 	bs_conf_done(&c);
 	assert_int_equal(unlink(link + 4), 0);
+}
+
+/* An image on HDFS comes from where policy says, to the letter, and from nowhere else. */
+static void test_policy_of_hdfs(void **state)
+{
+	static const struct {
+		const char *source;
+		int want;
+	} cases[] = {
+		{ "hdfs://c/images", 0 },
+		{ "hdfs://c/images/a/b", 0 },
+		{ "hdfs://c/store", 0 }, /* a store of the host's own */
+		{ "hdfs://c/store/a", -EPERM },
+		{ "hdfs://c/imagesx", -EPERM },
+		{ "hdfs://c/images/../x", -EPERM },
+		{ "hdfs://c/", -EPERM },
+		{ "hdfs://d/images", -EPERM },
+		{ "hdfs://c:8020/images", -EPERM },
+		{ "webhdfs://c/images", -EPERM },
+		{ "hdfs:///images", -EPERM },
+		{ "hdfs://c", -EPERM },
+	};
+	struct bs_error err = BS_ERROR_INIT;
+	bs_autofree char *options = NULL;
+	struct bs_conf c;
+
+	(void)state;
+	assert_int_equal(read_text("[policy]\nallow_hdfs = hdfs://c/images\n"
+				   "[fetch]\nstores = hdfs://c/store\n"
+				   "hdfs_options = user=a,conf=/x token=/t\n",
+				   &c, &err),
+			 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(bs_conf_allows(&c, cases[i].source, &err), cases[i].want);
+	assert_non_null(strstr(err.msg, "allow_registries"));
+	assert_int_equal(bs_conf_allows(&c, "hdfs://d/x", &err), -EPERM);
+	assert_non_null(strstr(err.msg, "allow_hdfs"));
+	options = bs_conf_hdfs_options(&c);
+	assert_string_equal(options, "user=a,conf=/x,token=/t");
+	bs_conf_done(&c);
+	assert_int_equal(read_text("", &c, &err), 0);
+	assert_int_equal(bs_conf_allows(&c, "hdfs://c/images", &err), -EPERM);
+	bs_conf_done(&c);
 }
 
 static void test_sources(void **state)
@@ -484,6 +530,7 @@ int main(void)
 		UNIT_TEST(test_good_keys_of_a_bad_file_count),
 		UNIT_TEST(test_file_of_others),
 		UNIT_TEST(test_policy),
+		UNIT_TEST(test_policy_of_hdfs),
 		UNIT_TEST(test_sources),
 		UNIT_TEST(test_hot_only),
 		UNIT_TEST(test_percent),

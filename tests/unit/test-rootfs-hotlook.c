@@ -66,6 +66,8 @@ static void sources_of_a_host_are_one_place(void **state)
 	assert_string_equal(bs_hotlook_host("docker://host:5000/a/b", buf), "host:5000");
 	assert_string_equal(bs_hotlook_host("docker://host", buf), "host");
 	assert_string_equal(bs_hotlook_host("oci:/dir/a", buf), "oci:/dir/a");
+	assert_string_equal(bs_hotlook_host("hdfs://c/images/a", buf), "hdfs://c");
+	assert_string_equal(bs_hotlook_host("hdfs:///images/a", buf), "hdfs://");
 }
 
 int main(void)
