@@ -7,7 +7,7 @@
 #
 # needs: hadoop torch containerd2 crictl image-python
 # timeout: 900
-# test-timeout: 150
+# test-timeout: 300
 # shellcheck disable=SC2016,SC2030,SC2031
 
 load ../lib/common.bash
