@@ -171,6 +171,8 @@ static bool is_plain(const char *text)
 int bs_ckptask_parse(const char *value, struct bs_ckptask *ret, struct bs_error *err)
 {
 	struct bs_ckptask a = { 0 };
+	/* engines there are which take an annotation with a comma for two */
+	const char *between = strchr(value, ',') ? "," : ";";
 	unsigned int seen = 0;
 	char *at, *word;
 	int r = 0;
@@ -182,12 +184,15 @@ int bs_ckptask_parse(const char *value, struct bs_ckptask *ret, struct bs_error 
 	at = a.text = strdup(value);
 	if (!at)
 		return bs_fail(err, -ENOMEM, "out of memory");
-	while (r == 0 && (word = strsep(&at, ",")))
+	while (r == 0 && (word = strsep(&at, between)))
 		r = one(word, &a, &seen, err);
 	if (r == 0 && !a.source)
 		r = bs_fail(err, -EINVAL, "'source' is missing: %s", words[SOURCE].right);
 	if (r == 0 && !a.target)
-		r = bs_fail(err, -EINVAL, "'target' is missing: %s", words[TARGET].right);
+		r = bs_fail(err, -EINVAL, "'target' is missing: %s%s", words[TARGET].right,
+			    strpbrk(value, ",;") ? ""
+						 : "; where the engine cuts at commas, write ';' "
+						   "between the words");
 	if (r < 0)
 		bs_ckptask_done(&a);
 	else

@@ -25,8 +25,7 @@ setup_file() {
 	lazy_publish "$(image_python)" python --level 1
 	lazy_publish "$(image_layers 127)" layers
 	image_push "$(image_busybox)" "$REGISTRY/plain:latest"
-	pause_image "$BST_ROOT/pause"
-	image_push "$BST_ROOT/pause" "$REGISTRY/pause:latest"
+	image_push "$(image_pause)" "$REGISTRY/pause:latest"
 	volume_image "$BST_ROOT/volume"
 	lazy_publish "$BST_ROOT/volume" volume
 }
@@ -58,14 +57,6 @@ volume_image() {
 	images_tar "$t" >"$1.1.tar"
 	"${bst_lib:?}/ocilayout.py" --config '{"Volumes":{"/data":{}},"User":"user"}' \
 		"$1" "$1.0.tar" "$1.1.tar"
-}
-
-# pause_image LAYOUT: what holds a pod together.
-pause_image() {
-	local base
-	base=$(image_busybox)
-	gzip -dc "$base/blobs/sha256/$(images_layer_digest "$base" 0)" >"$1.0.tar"
-	"${bst_lib:?}/ocilayout.py" --config '{"Cmd":["/bin/sleep","1000000"]}' "$1" "$1.0.tar"
 }
 
 # a program that reads a good part of its image
@@ -184,39 +175,19 @@ engine_containerd() {
 	lazy_untouched
 }
 
-# pod FILE, container FILE IMAGE: what a kubelet would ask for
-pod() {
-	jq -n --arg id "$BST_ID" --arg log "$BST_LOG" '{metadata: {name: ("pod-" + $id), namespace: "default",
-		uid: $id, attempt: 0}, log_directory: $log, linux: {cgroup_parent: ("/bst-" + $id),
-		security_context: {namespace_options: {network: 2}}}}' >"$1"
-}
-
+# container FILE IMAGE: what a kubelet would ask for, of a container that runs the program
 container() {
 	jq -n --arg image "$2" --arg program "$import" '{metadata: {name: "main", attempt: 0},
 		image: {image: $image}, log_path: "main.log", linux: {},
 		command: ["sh", "-c", "python3 -c \"$0\"; exec sleep 1000", $program]}' >"$1"
 }
 
-cri() {
-	"$CRICTL/crictl" -r "unix://$CONTAINERD_ADDRESS" -i "unix://$CONTAINERD_ADDRESS" -t 60s "$@"
-}
-
 # a pod of handler bootseer; the sandbox's image is not converted
 engine_cri() {
 	local pod c
-	CRICTL=$("${bst_lib:?}/build-crictl") || bst_skip "no crictl"
-	export CONTAINERD_MORE="sandbox_image = \"$REGISTRY/pause:latest\"
-		[plugins.\"io.containerd.grpc.v1.cri\".containerd]
-		default_runtime_name = \"bootseer\"
-		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer]
-		runtime_type = \"io.containerd.runc.v2\"
-		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer.options]
-		BinaryName = \"$RUNTIME\""
-	containerd_start "$1" --cri
-	export CONTAINERD_NAMESPACE=k8s.io
-	bst_wait 20 eval 'cri version'
+	cri_start "$1" "$REGISTRY/pause:latest"
 	cri pull "$(lazy_stub python)"
-	pod "$BST_ROOT/pod.json"
+	cri_pod "$BST_ROOT/pod.json"
 	container "$BST_ROOT/main.json" "$(lazy_stub python)"
 	pod=$(cri runp --runtime bootseer "$BST_ROOT/pod.json")
 	# the pause container asked for nothing

@@ -67,15 +67,6 @@ ask() {
 		--arg value "$1" --arg name "${2:+.$2}"
 }
 
-# the servers of this node's checkpoint mounts
-servers() {
-	pgrep -f -- "bootseerd --role ckpt .*--config $BOOTSEER_CONFIG" || :
-}
-
-nothing_served() {
-	[ -z "$(servers)" ]
-}
-
 # all_gone: nothing is left of any container. Where the machine is shared with others, their
 # mount namespaces may have a copy of a mount.
 all_gone() {
@@ -272,6 +263,72 @@ inside() {
 	shim delete --force "$ID-2"
 	all_gone
 	[ "$(node_status '.checkpoints | length')" = 0 ]
+}
+
+# eight_load FILE SUM: so many containers at once, each of which reads the whole FILE.
+eight_load() {
+	local i pids=()
+	for i in {1..8}; do
+		B=$BST_ROOT/e$i
+		bundle "source=$HDFS_URI/r,target=/ckpt" sh -c "sha256sum /ckpt/$1 >/sum; sleep 1000"
+		ln -s busybox "$B/rootfs/bin/sha256sum"
+		shim_edit "$B" '.linux.cgroupsPath += $i' --arg i "-$i"
+		shim create -b "$B" "$ID-$i" </dev/null >/dev/null 2>&1
+	done
+	for i in {1..8}; do
+		shim start "$ID-$i" &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	for i in {1..8}; do
+		bst_wait 30 test -s "$BST_ROOT/e$i/rootfs/sum"
+		[ "$(cut -d' ' -f1 "$BST_ROOT/e$i/rootfs/sum")" = "$2" ]
+	done
+	for i in {1..8}; do shim delete --force "$ID-$i"; done
+	all_gone
+}
+
+# from_datanodes: bytes that have come over their links.
+from_datanodes() {
+	local i sum=0
+	for i in 1 2 3 4; do sum=$((sum + $(hdfs_in netns_rx_bytes "dn$i"))); done
+	echo $sum
+}
+
+@test "eight containers load one checkpoint at once: HDFS is read about once" {
+	local i file bytes before
+	cat "$HDFS_ROOT/data" "$HDFS_ROOT/data" "$HDFS_ROOT/data" >"$BST_ROOT/big"
+	bootseerctl ckpt import -q "$BST_ROOT/big" "$HDFS_URI/r/striped" -o replication=1
+	hdfs_put "$BST_ROOT/big" /r/plain 'blocksize=33554432&replication=2'
+	# so slow that all of them wait for the same bytes
+	for i in 1 2 3 4; do hdfs_rate $i 200mbit; done
+	for file in striped plain; do
+		before=$(from_datanodes)
+		eight_load $file "$(sha256sum <"$BST_ROOT/big" | cut -d' ' -f1)"
+		bytes=$(($(from_datanodes) - before))
+		echo "# $file: $bytes of 150000000 bytes" >&3
+		((bytes < 195000000))
+	done
+	for i in 1 2 3 4; do hdfs_rate $i none; done
+	hdfs_rest DELETE /r/plain op=DELETE
+	hdfs_rest DELETE /r/striped op=DELETE
+	hdfs_rest DELETE /r/.bootseer 'op=DELETE&recursive=true'
+}
+
+@test "under crun: it reads and writes, and nothing is left" {
+	bst_require crun
+	# crun of Debian 12 refuses the hybrid hierarchy
+	printf '#!/bin/sh\nexec unshare -m sh -c "! mountpoint -q %s || umount -l %s; exec crun \\"\\$@\\"" - "$@"\n' \
+		/sys/fs/cgroup/unified /sys/fs/cgroup/unified >"$BST_ROOT/crun"
+	chmod 755 "$BST_ROOT/crun"
+	conf "runtime runtime = $BST_ROOT/crun"
+	bundle "source=$HDFS_URI/w,target=/ckpt,rw" sh -c 'echo x >/ckpt/crun && cat /ckpt/crun'
+	run shim run -b "$B" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	[ "$output" = x ]
+	[ "$(hdfs_get /w/crun)" = x ]
+	all_gone
 }
 
 @test "a runtime that fails, and a bundle that is started again, leave nothing" {
@@ -564,10 +621,6 @@ False 3000000" ]
 	cmp "$dir/data" "$HDFS_ROOT/data"
 	umount "$dir"
 	bst_wait 20 nothing_served
-}
-
-other_server() {
-	[ -n "$(servers)" ] && [ "$(servers)" != "$1" ]
 }
 
 # namenodes SIGNAL

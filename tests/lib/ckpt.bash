@@ -44,3 +44,17 @@ ckpt_pid() {
 	done
 	return 1
 }
+
+# servers: of the mounts that this node's bootseerd (node.bash) has, their pids.
+servers() {
+	pgrep -f -- "bootseerd --role ckpt .*--config $BOOTSEER_CONFIG" || :
+}
+
+nothing_served() {
+	[ -z "$(servers)" ]
+}
+
+# other_server PID: another has taken its place.
+other_server() {
+	[ -n "$(servers)" ] && [ "$(servers)" != "$1" ]
+}

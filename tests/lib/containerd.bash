@@ -128,3 +128,36 @@ containerd_restart() {
 		-c "$BST_ROOT/containerd/config.toml"
 	bst_wait 20 bctr version
 }
+
+# cri_start 1|2 PAUSE [LINE...]: containerd_start with CRI, whose default runtime is RUNTIME, as
+# handler bootseer, with LINEs of the handler's configuration; PAUSE is the image of sandboxes.
+cri_start() {
+	local version=$1 pause=$2 more
+	shift 2
+	more=$(printf '%s\n' "$@")
+	CRICTL=$("${bst_lib:?}/build-crictl") || bst_skip "no crictl" || return 1
+	export CONTAINERD_MORE="sandbox_image = \"$pause\"
+		[plugins.\"io.containerd.grpc.v1.cri\".containerd]
+		default_runtime_name = \"bootseer\"
+		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer]
+		runtime_type = \"io.containerd.runc.v2\"
+		$more
+		[plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.bootseer.options]
+		BinaryName = \"${RUNTIME:?}\""
+	containerd_start "$version" --cri || return 1
+	export CONTAINERD_NAMESPACE=k8s.io
+	bst_wait 20 cri version
+}
+
+# cri ARG...: crictl.
+cri() {
+	"$CRICTL/crictl" -r "unix://$CONTAINERD_ADDRESS" -i "unix://$CONTAINERD_ADDRESS" -t 60s "$@"
+}
+
+# cri_pod FILE [JQ]: what a kubelet would ask for, of a pod, changed by JQ.
+# shellcheck disable=SC2016
+cri_pod() {
+	jq -n --arg id "$BST_ID" --arg log "$BST_LOG" '{metadata: {name: ("pod-" + $id), namespace: "default",
+		uid: $id, attempt: 0}, log_directory: $log, linux: {cgroup_parent: ("/bst-" + $id),
+		security_context: {namespace_options: {network: 2}}}} | '"${2:-.}" >"$1"
+}

@@ -58,6 +58,20 @@ image_make_busybox() {
 		"$images_lib/ocilayout.py" "$out" "$out/layer.tar" && rm -rf "$root" "$out/layer.tar"
 }
 
+# image_pause: what holds a pod together.
+image_pause() {
+	cache_entry "pause-$(images_key image_make_pause image_make_busybox images_tar "$images_lib/ocilayout.py")" \
+		image_make_pause
+}
+
+image_make_pause() {
+	local out=$1 base
+	base=$(image_busybox) || return 1
+	gzip -dc "$base/blobs/sha256/$(images_layer_digest "$base" 0)" >"$out/0.tar" &&
+		"$images_lib/ocilayout.py" --config '{"Cmd":["/bin/sleep","1000000"]}' "$out" "$out/0.tar" &&
+		rm "$out/0.tar"
+}
+
 # image_python: two layers: Debian minbase, and python3 with its standard library.
 image_python() {
 	cache_entry "python-$(images_key image_make_python images_tar "$images_lib/ocilayout.py")" image_make_python

@@ -50,6 +50,13 @@ static void all_that_can_be_said(void **state)
 			 0);
 	assert_string_equal(a.source, "hdfs:///a b;%2e#?=\xc3\xa4/=");
 	bs_ckptask_done(&a);
+	/* for engines that cut at commas */
+	assert_int_equal(bs_ckptask_parse(S ";target=/c d;rw;unit=8M", &a, NULL), 0);
+	assert_string_equal(a.source, "hdfs://c/p");
+	assert_string_equal(a.target, "/c d");
+	assert_true(a.writable);
+	assert_int_equal(a.unit, 8 << 20);
+	bs_ckptask_done(&a);
 }
 
 static void what_is_wrong_is_said(void **state)
@@ -59,7 +66,9 @@ static void what_is_wrong_is_said(void **state)
 	} cases[] = {
 		{ "", "''" },
 		{ "target=/c", "'source' is missing" },
-		{ S, "'target' is missing" },
+		{ S, "write ';' between the words" },
+		{ S ";rw", "'target' is missing" },
+		{ S ";target=/c,rw", "'target' is missing" },
 		{ S "," S ",target=/c", "'source' is given twice" },
 		{ S ",target=/c,ro,rw", "'rw' is given twice" },
 		{ S ",target=/c,ro=1", "'ro' takes no value" },
