@@ -146,13 +146,14 @@ static void submit(struct stream_range *r)
 	r->asked = true;
 	r->ended = r->in_doubt = false;
 	r->counted = 0;
+	r->told = false;
 	r->seen = 0;
 	r->mark_ns = 0;
 	r->moved_ns = bs_clock_ns();
+	__atomic_store_n(&r->range.started_ns, 0, __ATOMIC_RELAXED);
 	(void)pthread_mutex_unlock(&f->lock);
 	r->range.result = 0;
 	r->range.retry_after_ns = 0;
-	__atomic_store_n(&r->range.started_ns, 0, __ATOMIC_RELAXED);
 	if (!repo) {
 		r->range.result = -EHOSTUNREACH;
 		range_done(&r->range);
