@@ -117,6 +117,7 @@ struct bs_fill {
 	struct bs_map flights;
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
 	struct bs_list streams;		   /* of stream.c */
+	uint64_t stream_bytes;		   /* held by the ranges of all */
 	pthread_t *unpackers;
 	unsigned int n_started;
 	/* ranges of ahead.c on their way, around misses and ahead of scans; grow under lock */

@@ -60,6 +60,7 @@ struct stream_range {
 	struct bs_list in_stream; /* of stream.ranges */
 	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
+	size_t held;		  /* bytes of memory, as long as it lives */
 	size_t source;
 	unsigned int tried, bad_rounds;
 	unsigned int bad, gone; /* of the sources tried in this round; gone: without it */

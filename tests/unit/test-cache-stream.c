@@ -234,11 +234,14 @@ static void *scratch_new(void)
 	return malloc(1);
 }
 
+static uint64_t stream_bytes_max;
+
 static int set_up(void **state)
 {
 	const struct bs_loop_options lo = { 0 };
 	struct bs_fill_options fo = { .n_unpackers = UNPACKERS,
 				      .read_wait_ns = 20 * BS_NS_PER_S,
+				      .stream_bytes = stream_bytes_max,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free };
 	const struct bs_digest one = { { 1 } }, two = { { 2 } };
@@ -264,8 +267,15 @@ static int set_up(void **state)
 	return 0;
 }
 
+static int set_up_narrow(void **state)
+{
+	stream_bytes_max = 300 << 10; /* two small ranges */
+	return set_up(state);
+}
+
 static int tear_down(void **state)
 {
+	stream_bytes_max = 0;
 	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE) ||
 	       __atomic_load_n(&other.n_open, __ATOMIC_ACQUIRE))
 		usleep(1000);
@@ -947,6 +957,36 @@ static void streams_of_the_same_bring_it_once(void **state)
 }
 
 /* What another was to bring, and does not. */
+static void await_asked(uint64_t bytes)
+{
+	for (int i = 0; i < 20000 && __atomic_load_n(&fake.asked_bytes, __ATOMIC_RELAXED) < bytes;
+	     i++)
+		usleep(1000);
+	usleep(20000);
+	assert_int_equal(__atomic_load_n(&fake.asked_bytes, __ATOMIC_RELAXED), bytes);
+}
+
+/* However many there are, and hang; but none is left without anything. */
+static void streams_have_so_much_memory_together(void **state)
+{
+	const uint64_t small = 128 << 10;
+
+	fake.hold = 1;
+	forget_done();
+	start_streams(1, pack);
+	await_asked(2 * small);
+	/* another one, which has none of it */
+	for (uint32_t i = 0; i < SEGMENTS / 2; i++)
+		store_segment(i);
+	start_streams(1, pack);
+	await_asked(3 * small);
+	usleep(600000); /* it is looked at again and again */
+	await_asked(3 * small);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	wait_done(2);
+	assert_int_equal(n_failed, 0);
+}
+
 static void a_stream_goes_on_without_one_that_hangs_or_fails(void **state)
 {
 	struct bs_repo *repos[1] = { &other.repo };
@@ -1030,6 +1070,8 @@ int main(void)
 		STREAM_TEST(nobody_waits_for_a_range_that_is_queued),
 		STREAM_TEST(who_waits_for_what_is_queued_after_all_goes_on),
 		STREAM_TEST(a_range_that_was_queued_does_not_hang),
+		cmocka_unit_test_setup_teardown(streams_have_so_much_memory_together, set_up_narrow,
+						tear_down),
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
 		STREAM_TEST(a_reader_waits_for_no_unpacking_of_a_stream),
 		STREAM_TEST(who_waits_for_what_comes_from_elsewhere_is_answered),
