@@ -22,18 +22,20 @@ void bs_yield_brought(struct bs_yield_share *y, uint64_t now_ns, uint64_t bytes,
 	}
 	if (y->since_ns == 0) {
 		y->since_ns = now_ns;
-		y->bytes = 0;
 		return;
 	}
 	y->bytes += bytes;
-	/* the caller's time may be a little older than that of another call */
-	if (now_ns < y->since_ns + BS_YIELD_MEASURE_NS)
+	if (now_ns >
+	    y->since_ns) { /* the caller's time may be a little older than of another call */
+		y->ran_ns += now_ns - y->since_ns;
+		y->since_ns = now_ns;
+	}
+	if (y->ran_ns < BS_YIELD_MEASURE_NS)
 		return;
-	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S /
-				     (now_ns - y->since_ns)),
+	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S / y->ran_ns),
 			  UINT64_C(1));
 	y->measured_ns = now_ns;
-	y->since_ns = 0;
+	y->since_ns = y->ran_ns = y->bytes = 0;
 }
 
 uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uint64_t now_ns)

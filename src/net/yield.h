@@ -6,7 +6,8 @@
  *
  * A share needs a whole: for a second at first, and for one in each BS_YIELD_AGAIN_NS, the lane
  * runs without limit and what comes, of all lanes, is the whole until the next time. A share of
- * what comes otherwise would be one of itself, and less each time.
+ * what comes otherwise would be one of itself, and less each time. Where demand makes the lane
+ * pause, that second is made of the times between.
  *
  * While somebody waits for a fetch of his, and for a moment after, what else comes of the host
  * must not fill the queues on the way, for he would stand in them: of the background, and of the
@@ -33,7 +34,9 @@
 /* All: zeros, nothing was seen yet. */
 struct bs_yield_share {
 	uint64_t whole; /* bytes per second that were measured; 0: not yet */
-	uint64_t measured_ns, since_ns, bytes;
+	uint64_t measured_ns;
+	uint64_t since_ns;	/* until then what came is counted; 0: the lane does not run */
+	uint64_t ran_ns, bytes; /* so long, all together, and what came */
 };
 struct bs_yield_pause {
 	uint64_t demand_ns; /* of the last demand fetch that ended; 0: none */

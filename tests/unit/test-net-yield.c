@@ -63,6 +63,24 @@ static void only_what_comes_while_the_lane_runs_is_measured(void **state)
 	assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
 }
 
+/* Demand that comes again and again leaves no whole second to it. */
+static void it_is_measured_in_pieces(void **state)
+{
+	struct bs_yield_share y = { 0 };
+	uint64_t now = 100 * S;
+
+	for (int again = 0; again < 2; again++) {
+		for (int i = 0; i < 4; i++) {
+			now = bring(&y, now, MIB, 3, true); /* the first one is a beginning */
+			now = bring(&y, now, 1000, 1, false) + 5 * S;
+		}
+		assert_int_equal(bs_yield_rate(&y, 50, now), 0);
+		now = bring(&y, now, MIB, 3, true);
+		assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
+		now += BS_YIELD_AGAIN_NS;
+	}
+}
+
 static void a_time_that_is_a_little_older_harms_nothing(void **state)
 {
 	struct bs_yield_pause pause = { 0 };
@@ -232,6 +250,7 @@ int main(void)
 		UNIT_TEST(a_share_is_one_of_what_was_measured),
 		UNIT_TEST(it_is_measured_again),
 		UNIT_TEST(only_what_comes_while_the_lane_runs_is_measured),
+		UNIT_TEST(it_is_measured_in_pieces),
 		UNIT_TEST(a_time_that_is_a_little_older_harms_nothing),
 		UNIT_TEST(a_slow_link_leaves_something),
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
