@@ -48,6 +48,7 @@ struct bs_fill_options {
 	uint64_t
 		wrong_wait_ns; /* not to ask for a unit that is wrong everywhere, at first; 0: 30 s */
 	bool ahead;	       /* fetch what lies around each miss too, see ahead.c */
+	uint64_t stream_bytes; /* of memory for what all streams have asked for, about; 0: 64 MiB */
 	/* The per-thread state that a blob's ops get as scratch. */
 	void *(*scratch_new)(void);
 	void (*scratch_free)(void *scratch);

@@ -117,6 +117,7 @@ struct bs_fill {
 	struct bs_map flights;
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
 	struct bs_list streams;		   /* of stream.c */
+	uint64_t stream_bytes;		   /* held by the ranges of all */
 	pthread_t *unpackers;
 	unsigned int n_started;
 	/* ranges of ahead.c on their way, around misses and ahead of scans; grow under lock */
@@ -131,6 +132,18 @@ struct bs_fill {
 			streamed_blocks, stream_waits, bad_segments;
 	} stats;
 };
+
+/* When the range's turn came; 0: it has not, other requests go first. */
+static inline uint64_t bs_fill_begun_ns(const struct bs_range *rg)
+{
+	return __atomic_load_n(&rg->started_ns, __ATOMIC_RELAXED);
+}
+
+/* Nobody waits for a range that is not his own fetch before its turn has come. */
+static inline bool bs_fill_has_begun(const struct bs_range *rg)
+{
+	return bs_fill_begun_ns(rg) != 0;
+}
 
 #define COUNT(f, what, n) atomic_fetch_add_explicit(&(f)->stats.what, (n), memory_order_relaxed)
 

@@ -50,7 +50,7 @@ static bool is_near(const struct fetch *by)
 		return true;
 	if (by && by->lane == BS_LANE_BACKGROUND)
 		return __atomic_load_n(&by->range.got, __ATOMIC_RELAXED) >= by->range.len / 2;
-	return !by || __atomic_load_n(&by->range.started_ns, __ATOMIC_RELAXED) != 0;
+	return !by || bs_fill_has_begun(&by->range);
 }
 
 /*

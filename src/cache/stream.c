@@ -146,13 +146,14 @@ static void submit(struct stream_range *r)
 	r->asked = true;
 	r->ended = r->in_doubt = false;
 	r->counted = 0;
+	r->told = false;
 	r->seen = 0;
 	r->mark_ns = 0;
 	r->moved_ns = bs_clock_ns();
+	__atomic_store_n(&r->range.started_ns, 0, __ATOMIC_RELAXED);
 	(void)pthread_mutex_unlock(&f->lock);
 	r->range.result = 0;
 	r->range.retry_after_ns = 0;
-	__atomic_store_n(&r->range.started_ns, 0, __ATOMIC_RELAXED);
 	if (!repo) {
 		r->range.result = -EHOSTUNREACH;
 		range_done(&r->range);
@@ -206,7 +207,6 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				    .off = a.off,
 				    .source = bs_origin_start(st->o.origin) };
 	bs_list_init(&r->job.queued);
-	bs_list_init(&r->in_stream);
 	r->job.run = range_ended;
 	r->range = (struct bs_range){ .blob = *bs_origin_data(st->o.origin),
 				      .off = a.off,
@@ -216,7 +216,8 @@ static struct stream_range *range_new(struct stream *st, uint32_t first, uint32_
 				      .done = range_done,
 				      .progress = range_moved,
 				      .cookie = r };
-	r->range.buf = malloc(r->range.len);
+	r->held = r->range.len;
+	r->range.buf = malloc(r->held);
 	return r->range.buf ? r : range_free(r);
 }
 
@@ -258,6 +259,7 @@ static struct stream_range *next_range(struct stream *st)
 	st->next += n;
 	bs_list_append(&st->ranges, &r->in_stream);
 	st->running++;
+	st->fill->stream_bytes += r->held;
 	return r;
 }
 
@@ -269,6 +271,7 @@ static void end_range(struct stream_range *r)
 	(void)pthread_mutex_lock(&st->fill->lock);
 	bs_list_remove(&r->in_stream);
 	st->running--;
+	st->fill->stream_bytes -= r->held;
 	st->late -= r->late;
 	st->came -= r->came;
 	st->doubtful -= r->doubtful;

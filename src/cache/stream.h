@@ -13,8 +13,8 @@
  * Segments whose blocks are all there are not fetched, so that a stream that is started
  * again goes on where it was. While another stream of the blob brings all that is missing of
  * the next one, this one asks for nothing: what packs have in common comes once, and in the
- * order of need. A reader waits for a segment that is asked for, or about to
- * be; for all else it fetches on its own and overtakes. A range that fails is tried at the
+ * order of need. A reader waits for a segment that comes, or is about to be asked for where
+ * nothing stands in a queue; for all else it fetches on its own and overtakes. A range that fails is tried at the
  * next source, after the last one with growing pauses, for as long as something came within
  * wait_ns; one that brings nothing for a second lets others be asked for in its place. No
  * reader waits for either any longer: whoever does goes on as demand. A segment that is

@@ -11,8 +11,17 @@
 #define RANGE_MIN (128u << 10)
 #define RANGE_MAX (4u << 20)
 #define RANGES_MAX (16u << 20)	       /* all together */
+#define STREAMS_MAX (64u << 20)	       /* those of all streams, but for one small one of each */
 #define LATE_MAX 8u		       /* that are late, beside those that may run */
 #define WINDOW_NS (240 * BS_NS_PER_MS) /* what they should take */
+
+/* What all streams together may still ask for. */
+static uint64_t bytes_left(const struct stream *st)
+{
+	const uint64_t max = st->fill->o.stream_bytes ? st->fill->o.stream_bytes : STREAMS_MAX;
+
+	return max - BS_MIN(max, st->fill->stream_bytes);
+}
 
 /*
  * As long as the link is kept busy and what all bring is not too far from the order in which
@@ -28,6 +37,7 @@ uint64_t bs_stream_range_bytes(const struct stream *st)
 	bytes = BS_MIN(bytes, (uint64_t)RANGE_MAX);
 	bytes = BS_MIN(bytes, (uint64_t)RANGES_MAX / st->flows.now);
 	bytes = BS_MIN(bytes, left / 2 / st->flows.now);
+	bytes = BS_MIN(bytes, bytes_left(st));
 	return BS_MAX(bytes, (uint64_t)RANGE_MIN);
 }
 
@@ -48,14 +58,16 @@ static unsigned int share(const struct stream *st)
 
 /*
  * One that has come, and is unpacked, is followed by the next one right away, so that no
- * connection rests; and one that hangs must not hold up the others.
+ * connection rests; and one that hangs must not hold up the others. Many that hang must not
+ * take all memory: then each stream has one.
  */
 bool bs_stream_has_room(const struct stream *st)
 {
 	const unsigned int n = share(st);
 
 	return st->running - st->late - st->came < n && st->came <= BS_MAX(n / 2, 1u) &&
-	       st->running < st->o.parallel_max * 2 + LATE_MAX;
+	       st->running < st->o.parallel_max * 2 + LATE_MAX &&
+	       (st->running == 0 || bytes_left(st) >= RANGE_MIN);
 }
 
 /* As many as may be are on their way, and each has brought something. */

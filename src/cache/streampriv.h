@@ -60,6 +60,7 @@ struct stream_range {
 	struct bs_list in_stream; /* of stream.ranges */
 	uint32_t first, n;	  /* segments; first moves on, under the lock */
 	uint64_t off;		  /* of the first one when it was asked for */
+	size_t held;		  /* bytes of memory, as long as it lives */
 	size_t source;
 	unsigned int tried, bad_rounds;
 	unsigned int bad, gone; /* of the sources tried in this round; gone: without it */
@@ -71,8 +72,9 @@ struct stream_range {
 	bool in_doubt;	/* something of it was wrong: nothing more until it has ended */
 	size_t counted; /* bytes that learn() knows of */
 	bool late, came, doubtful;
+	bool told;	   /* who waits for it knows that it is queued */
 	size_t seen;	   /* bytes, when it was last looked at */
-	uint64_t moved_ns; /* when it was asked, or more than that came */
+	uint64_t moved_ns; /* when it was asked for, its turn came, or more than that came */
 	size_t mark;	   /* bytes at mark_ns, from which its rate is taken */
 	uint64_t mark_ns;
 	uint64_t failed_ns; /* when a source last did */
@@ -101,7 +103,10 @@ uint64_t bs_stream_range_bytes(const struct stream *st);
 bool bs_stream_has_room(const struct stream *st);
 /* So many have come. Lock held. */
 void bs_stream_learn(struct stream *st, uint64_t bytes);
-/* The segments that nobody is to wait for any longer; false: there are none more. */
+/*
+ * The segments that nobody is to wait for any longer, or not until their range's turn has come;
+ * false: there are none more.
+ */
 bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n);
 /* Whether all blocks of segment i are there. */
 bool bs_stream_is_local(const struct stream *st, uint32_t i);

@@ -11,6 +11,7 @@
 
 #define SLOW_NS BS_NS_PER_S /* without a byte: a range is late */
 #define NEAR_NS BS_NS_PER_S /* what comes within is waited for, whatever a reader could do */
+#define QUEUED_NS (50 * BS_NS_PER_MS) /* so long a range may stand in a queue unnoticed */
 
 static int by_block(const void *a, const void *b)
 {
@@ -42,15 +43,44 @@ bool bs_stream_moves(const struct stream *st)
 	return st->doubtful == 0 || st->doubtful < st->running;
 }
 
+/* Whether it stands in a queue: where other readers go first that may be for long. */
+static bool is_queued(const struct stream_range *r)
+{
+	return r->asked && !r->ended && !bs_fill_has_begun(&r->range);
+}
+
+/* Whether the segment, which is asked for, is in a range that is queued. */
+static bool is_segment_queued(const struct stream *st, uint32_t i)
+{
+	bs_list_for_each(it, &st->ranges) {
+		const struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
+
+		if (i >= r->first && i < r->first + r->n)
+			return is_queued(r);
+	}
+	return false;
+}
+
+/* Whether what would be asked for next would begin at once. */
+static bool flows(const struct stream *st)
+{
+	bs_list_for_each(it, &st->ranges) {
+		if (is_queued(bs_list_entry(it, struct stream_range, in_stream)))
+			return false;
+	}
+	return bs_stream_moves(st);
+}
+
 static bool is_coming(const struct stream *st, uint64_t block)
 {
 	const struct place *p = place_of(st, block);
 
 	if (!p)
 		return false;
-	return st->states[p->segment] == SEGMENT_ASKED ||
-	       (st->states[p->segment] == SEGMENT_WAITING && p->segment < st->next + STREAM_SOON &&
-		bs_stream_moves(st));
+	if (st->states[p->segment] == SEGMENT_ASKED)
+		return !is_segment_queued(st, p->segment);
+	return st->states[p->segment] == SEGMENT_WAITING && p->segment < st->next + STREAM_SOON &&
+	       flows(st);
 }
 
 /* Whether the stream brings all that is missing of the blocks first to last, and something is. */
@@ -202,6 +232,7 @@ static bool hangs(struct stream *st, struct stream_range *r, uint64_t now)
 
 	if (!r->asked) /* a pause: the source's fault as long as nothing else comes from it */
 		return r->failed_ns && st->moved_ns > r->failed_ns;
+	r->moved_ns = BS_MAX(r->moved_ns, bs_fill_begun_ns(&r->range));
 	if (got > r->seen) {
 		r->seen = got;
 		r->moved_ns = st->moved_ns = now;
@@ -255,6 +286,15 @@ static bool give_up(struct stream *st, struct stream_range *r, uint32_t k)
 	return true;
 }
 
+/* It is queued, and who waits for it does not know. Lock held. */
+static bool is_news(struct stream_range *r, uint64_t now)
+{
+	const bool is = !r->told && now >= r->moved_ns + QUEUED_NS;
+
+	r->told |= is;
+	return is;
+}
+
 bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, uint32_t *ret_n)
 {
 	bool found = false;
@@ -263,12 +303,16 @@ bool bs_stream_find_late(struct stream *st, uint64_t now, uint32_t *ret_first, u
 	bs_list_for_each(it, &st->ranges) {
 		struct stream_range *r = bs_list_entry(it, struct stream_range, in_stream);
 
-		uint32_t k;
+		uint32_t k = 0;
 
 		if (found || r->late)
 			continue;
-		k = hangs(st, r, now) ? 0 : first_slow(st, r, now);
-		found = k < r->n && give_up(st, r, k);
+		if (is_queued(r)) {
+			found = is_news(r, now);
+		} else {
+			k = hangs(st, r, now) ? 0 : first_slow(st, r, now);
+			found = k < r->n && give_up(st, r, k);
+		}
 		*ret_first = r->first + k;
 		*ret_n = r->n - k;
 	}

@@ -26,6 +26,7 @@
 #define EMPTY "{}"
 #define MEDIA_EMPTY "application/vnd.oci.empty.v1+json"
 #define PACK_BYTES_MAX (UINT64_C(32) << 30)
+#define HEAD_DEMAND_MAX (1u << 20) /* bytes; of more the head is no demand */
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
@@ -159,7 +160,9 @@ int bs_hot_write(const struct bs_hot *h, char **ret, size_t *ret_len, struct bs_
 int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char *workload,
 		uint64_t deadline_ns, struct bs_hot *ret, struct bs_error *err)
 {
-	const struct bs_look look = { .lane = BS_LANE_HOT, .deadline_ns = deadline_ns };
+	/* who has a deadline is a start: what little he asks decides how long all else takes */
+	const struct bs_look look = { .lane = deadline_ns ? BS_LANE_DEMAND : BS_LANE_HOT,
+				      .deadline_ns = deadline_ns };
 	bs_automanifest m = { 0 };
 	char tag[BS_HOT_TAG_LEN];
 	struct bs_hot h;
@@ -245,9 +248,12 @@ bool bs_hot_is_head(const struct bs_hot *h, const char *head)
 int bs_hot_read_head(struct bs_repo *repo, const struct bs_hot *h, char **ret, struct bs_error *err)
 {
 	bs_autofree char *buf = malloc(h->head_len + 1);
-	struct bs_range range = {
-		.blob = h->pack.digest, .len = h->head_len, .buf = buf, .lane = BS_LANE_HOT
-	};
+	/* before the ranges of all packs, unless it is as long as some of them */
+	struct bs_range range = { .blob = h->pack.digest,
+				  .len = h->head_len,
+				  .buf = buf,
+				  .lane = h->head_len <= HEAD_DEMAND_MAX ? BS_LANE_DEMAND
+									 : BS_LANE_HOT };
 
 	if (!buf)
 		return bs_fail(err, -ENOMEM, "hot pack: out of memory");

@@ -7,8 +7,8 @@
  *
  * Who may start, per host ("scheme://authority"), with N = connections_per_host:
  *   demand   while fewer than N of its own run at the host: others are not in its way
- *   hot      while fewer than N at all run at the host; beside another image's demand one at
- *            a time, with rests
+ *   hot      while fewer than N at all run at the host; beside another image's demand, when
+ *            there is none of its own, one at a time, with rests
  *   background while fewer than N at all run at the host, fewer than background_parallel of
  *            its own run in all, its budget of bytes is not overdrawn, and neither hot nor
  *            demand runs at the host, nor did demand a moment ago (yield.h); but one in a while
@@ -229,7 +229,7 @@ static bool rests(struct bs_loop *l, uint64_t ns)
 /* Whether the background lane pauses at the host. */
 static bool pauses(struct bs_loop *l, struct host *host)
 {
-	unsigned int before = host->hot + (l->o.background_yields ? host->wants.running : 0);
+	unsigned int before = host->hot + (l->o.background_yields ? host->wants.all.running : 0);
 
 	return rests(l, bs_yield_wait(&host->pause, bs_clock_ns(), before));
 }
@@ -260,7 +260,7 @@ static bool may_start(struct bs_loop *l, struct host *host, const struct bs_http
 	unsigned int n = l->o.connections_per_host;
 
 	if (h->lane == BS_LANE_DEMAND)
-		return host->wants.running < n;
+		return host->wants.all.running < n;
 	if (host->running >= n || waits_for_room(l, host, h))
 		return false;
 	return h->lane == BS_LANE_HOT || (l->n_background < l->o.background_parallel &&
@@ -356,7 +356,7 @@ static void finish(struct bs_loop *l, struct bs_http *h)
 		host->hot -= h->lane == BS_LANE_HOT;
 		l->n_background -= h->lane == BS_LANE_BACKGROUND;
 		if (h->lane == BS_LANE_DEMAND) {
-			bs_yield_demand_over(&host->wants, now);
+			bs_yield_demand_over(&host->wants, now, h->whose);
 			if (l->o.background_yields)
 				bs_yield_demand_ended(&host->pause, now);
 		}

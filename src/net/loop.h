@@ -9,7 +9,7 @@
  * which run at once; the others start while fewer than that run at all, so for a moment
  * there may be more. Background waits while hot runs at the host. An optional rate, or share
  * of what comes, limits the background lane, and demand makes it pause. While demand of
- * one image runs, there are few others than its own (yield.h).
+ * one image runs, there are few others than its own, and of images with demand (yield.h).
  */
 #ifndef BS_NET_LOOP_H
 #define BS_NET_LOOP_H

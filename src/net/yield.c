@@ -22,18 +22,20 @@ void bs_yield_brought(struct bs_yield_share *y, uint64_t now_ns, uint64_t bytes,
 	}
 	if (y->since_ns == 0) {
 		y->since_ns = now_ns;
-		y->bytes = 0;
 		return;
 	}
 	y->bytes += bytes;
-	/* the caller's time may be a little older than that of another call */
-	if (now_ns < y->since_ns + BS_YIELD_MEASURE_NS)
+	if (now_ns >
+	    y->since_ns) { /* the caller's time may be a little older than of another call */
+		y->ran_ns += now_ns - y->since_ns;
+		y->since_ns = now_ns;
+	}
+	if (y->ran_ns < BS_YIELD_MEASURE_NS)
 		return;
-	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S /
-				     (now_ns - y->since_ns)),
+	y->whole = BS_MAX((uint64_t)((unsigned __int128)y->bytes * BS_NS_PER_S / y->ran_ns),
 			  UINT64_C(1));
 	y->measured_ns = now_ns;
-	y->since_ns = 0;
+	y->since_ns = y->ran_ns = y->bytes = 0;
 }
 
 uint64_t bs_yield_rate(const struct bs_yield_share *y, unsigned int percent, uint64_t now_ns)
@@ -87,33 +89,57 @@ void bs_yield_started(struct bs_yield_pause *y)
 	y->paused_ns = 0;
 }
 
-static bool is_demand(const struct bs_yield_demand *d, uint64_t now_ns)
+static bool is_demand(const struct bs_yield_image *i, uint64_t now_ns)
 {
-	return d->running > 0 || (d->ended_ns && now_ns < d->ended_ns + BS_YIELD_QUIET_NS);
+	return i->running > 0 || (i->ended_ns && now_ns < i->ended_ns + BS_YIELD_QUIET_NS);
+}
+
+/* The image's place, or one for it; NULL: all are others'. */
+static struct bs_yield_image *place(struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
+{
+	for (unsigned int i = 0; i < BS_YIELD_IMAGES; i++) {
+		if (d->images[i].whose == whose)
+			return &d->images[i];
+	}
+	for (unsigned int i = 0; i < BS_YIELD_IMAGES; i++) {
+		if (is_demand(&d->images[i], now_ns))
+			continue;
+		d->images[i] = (struct bs_yield_image){ .whose = whose };
+		return &d->images[i];
+	}
+	return NULL;
 }
 
 void bs_yield_demand_began(struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
 {
-	if (!is_demand(d, now_ns)) {
-		d->whose = whose;
-		d->mixed = false;
-	} else if (!d->whose) { /* so far nobody's in particular, as manifests are */
-		d->whose = whose;
-	} else if (whose && d->whose != whose) {
-		d->mixed = true;
-	}
-	d->running++;
+	struct bs_yield_image *i = whose ? place(d, now_ns, whose) : NULL;
+
+	d->all.running++;
+	if (i)
+		i->running++;
 }
 
-void bs_yield_demand_over(struct bs_yield_demand *d, uint64_t now_ns)
+void bs_yield_demand_over(struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
 {
-	d->running--;
-	d->ended_ns = now_ns;
+	struct bs_yield_image *i = whose ? place(d, now_ns, whose) : NULL;
+
+	d->all.running--;
+	d->all.ended_ns = now_ns;
+	if (!i)
+		return;
+	i->running -= i->running > 0; /* it may have begun while there was no place for its image */
+	i->ended_ns = now_ns;
 }
 
 bool bs_yield_makes_room(const struct bs_yield_demand *d, uint64_t now_ns, const void *whose)
 {
-	return is_demand(d, now_ns) && (d->mixed || !whose || whose != d->whose);
+	if (!is_demand(&d->all, now_ns))
+		return false;
+	for (unsigned int i = 0; whose && i < BS_YIELD_IMAGES; i++) {
+		if (d->images[i].whose == whose)
+			return !is_demand(&d->images[i], now_ns);
+	}
+	return true;
 }
 
 void bs_yield_room_over(struct bs_yield_demand *d, uint64_t now_ns, uint64_t ran_ns)

@@ -107,6 +107,7 @@ struct fake {
 	int failure;	      /* how; 0: -EREMOTEIO */
 	uint64_t hang_below;  /* atomic: ranges of the stream that begin before stay unanswered */
 	int hold;	      /* atomic: ranges of the stream stay unanswered while set */
+	int queue;	      /* atomic: their turn does not come while set */
 	int lie_at;	      /* atomic: byte of the stream that is wrong; -1 none */
 	useconds_t drip;      /* atomic: pause after each piece */
 	bool pieces;	      /* ranges of the stream come bit by bit */
@@ -156,6 +157,9 @@ static void *answer_main(void *arg)
 	struct fake *f = rg->impl;
 	int lie = __atomic_load_n(&f->lie_at, __ATOMIC_RELAXED);
 
+	while (rg->blob.b[0] == 2 && __atomic_load_n(&f->queue, __ATOMIC_ACQUIRE))
+		usleep(500);
+	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	usleep((useconds_t)(rg->off % 977));
 	while (rg->lane == BS_LANE_HOT && __atomic_load_n(&f->hold, __ATOMIC_ACQUIRE))
 		usleep(500);
@@ -193,7 +197,8 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 		__atomic_add_fetch(&f->n_hot, 1, __ATOMIC_RELAXED);
 	else if (rg->lane == BS_LANE_DEMAND)
 		__atomic_add_fetch(&f->n_demand, 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
+	if (rg->blob.b[0] != 2 || !__atomic_load_n(&f->queue, __ATOMIC_ACQUIRE))
+		__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (rg->blob.b[0] == 2 && __atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
 		rg->result = f->failure ? f->failure : -EREMOTEIO;
@@ -229,11 +234,14 @@ static void *scratch_new(void)
 	return malloc(1);
 }
 
+static uint64_t stream_bytes_max;
+
 static int set_up(void **state)
 {
 	const struct bs_loop_options lo = { 0 };
 	struct bs_fill_options fo = { .n_unpackers = UNPACKERS,
 				      .read_wait_ns = 20 * BS_NS_PER_S,
+				      .stream_bytes = stream_bytes_max,
 				      .scratch_new = scratch_new,
 				      .scratch_free = free };
 	const struct bs_digest one = { { 1 } }, two = { { 2 } };
@@ -259,8 +267,15 @@ static int set_up(void **state)
 	return 0;
 }
 
+static int set_up_narrow(void **state)
+{
+	stream_bytes_max = 300 << 10; /* two small ranges */
+	return set_up(state);
+}
+
 static int tear_down(void **state)
 {
+	stream_bytes_max = 0;
 	while (__atomic_load_n(&fake.n_open, __ATOMIC_ACQUIRE) ||
 	       __atomic_load_n(&other.n_open, __ATOMIC_ACQUIRE))
 		usleep(1000);
@@ -497,6 +512,75 @@ static void readers_wait_for_what_comes_and_overtake_what_does_not(void **state)
 	assert_int_equal(fake.n_demand, 2);
 }
 
+static void store_segment(uint32_t i)
+{
+	uint8_t bytes[2 * MODEL_BLOCK];
+
+	for (uint32_t k = 0; k < SEGMENT_BLOCKS / 2; k++) {
+		model_content(at(i, k), bytes, sizeof(bytes));
+		assert_int_equal(bs_blob_store_blocks(blob, extents[i][k].block, 2, bytes), 0);
+	}
+}
+
+/* What stands in a queue is asked for, but an own fetch goes before it. */
+static void nobody_waits_for_a_range_that_is_queued(void **state)
+{
+	fake.queue = 1;
+	start_stream();
+	read_and_check(at(0, 0), MODEL_BLOCK);
+	read_and_check(at(2, 1), 2 * MODEL_BLOCK);
+	read_and_check(at(17, 1), 2 * MODEL_BLOCK); /* would be asked for next */
+	assert_int_equal(fake.n_demand, 3);
+	assert_int_equal(stats().stream_waits, 0);
+	__atomic_store_n(&fake.queue, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+/* Who waits for what comes soon is not held up by a queue in which it stands then. */
+static void who_waits_for_what_is_queued_after_all_goes_on(void **state)
+{
+	const uint32_t soon = 18; /* two first ranges have 16 */
+	struct waiting w;
+
+	for (uint32_t i = soon + 1; i < SEGMENTS; i++)
+		store_segment(i);
+	fake.hold = 1;
+	start_stream();
+	for (int i = 0; i < 20000 && __atomic_load_n(&fake.n_hot, __ATOMIC_ACQUIRE) < 4; i++)
+		usleep(1000);
+	read_start(&w, at(soon, 0), 2 * MODEL_BLOCK);
+	assert_int_equal(stats().stream_waits, 1);
+	assert_int_equal(fake.n_demand, 0);
+	__atomic_store_n(&fake.queue, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	read_end(&w);
+	assert_int_equal(fake.n_demand, 1);
+	assert_int_equal(ended, 0);
+	__atomic_store_n(&fake.queue, 0, __ATOMIC_RELEASE);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+}
+
+/* However long it was queued: a source is given its time from the turn on. */
+static void a_range_that_was_queued_does_not_hang(void **state)
+{
+	struct waiting w;
+
+	fake.queue = fake.hold = 1;
+	start_stream();
+	usleep(1500000); /* after a second without a byte it would */
+	__atomic_store_n(&fake.queue, 0, __ATOMIC_RELEASE);
+	usleep(50000);
+	read_start(&w, at(0, 0), 2 * MODEL_BLOCK);
+	assert_int_equal(stats().stream_waits, 1);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	read_end(&w);
+	wait_ended();
+	assert_int_equal(result.error, 0);
+	assert_int_equal(fake.n_demand, 0);
+}
+
 /* A demand fetch of the same unit answers who waits for the stream, too. */
 static void a_frame_that_is_quicker_answers_all(void **state)
 {
@@ -534,16 +618,6 @@ static void a_reader_waits_for_no_unpacking_of_a_stream(void **state)
 	wait_ended();
 	assert_int_equal(result.error, 0);
 	assert_int_equal(n_decoding_max, UNPACKERS - 1);
-}
-
-static void store_segment(uint32_t i)
-{
-	uint8_t bytes[2 * MODEL_BLOCK];
-
-	for (uint32_t k = 0; k < SEGMENT_BLOCKS / 2; k++) {
-		model_content(at(i, k), bytes, sizeof(bytes));
-		assert_int_equal(bs_blob_store_blocks(blob, extents[i][k].block, 2, bytes), 0);
-	}
 }
 
 /* Blocks can be copied from elsewhere while somebody waits for a stream to bring them. */
@@ -883,6 +957,36 @@ static void streams_of_the_same_bring_it_once(void **state)
 }
 
 /* What another was to bring, and does not. */
+static void await_asked(uint64_t bytes)
+{
+	for (int i = 0; i < 20000 && __atomic_load_n(&fake.asked_bytes, __ATOMIC_RELAXED) < bytes;
+	     i++)
+		usleep(1000);
+	usleep(20000);
+	assert_int_equal(__atomic_load_n(&fake.asked_bytes, __ATOMIC_RELAXED), bytes);
+}
+
+/* However many there are, and hang; but none is left without anything. */
+static void streams_have_so_much_memory_together(void **state)
+{
+	const uint64_t small = 128 << 10;
+
+	fake.hold = 1;
+	forget_done();
+	start_streams(1, pack);
+	await_asked(2 * small);
+	/* another one, which has none of it */
+	for (uint32_t i = 0; i < SEGMENTS / 2; i++)
+		store_segment(i);
+	start_streams(1, pack);
+	await_asked(3 * small);
+	usleep(600000); /* it is looked at again and again */
+	await_asked(3 * small);
+	__atomic_store_n(&fake.hold, 0, __ATOMIC_RELEASE);
+	wait_done(2);
+	assert_int_equal(n_failed, 0);
+}
+
 static void a_stream_goes_on_without_one_that_hangs_or_fails(void **state)
 {
 	struct bs_repo *repos[1] = { &other.repo };
@@ -963,6 +1067,11 @@ int main(void)
 		STREAM_TEST(a_lie_in_a_range_that_comes_is_one),
 		STREAM_TEST(what_is_there_is_not_streamed_again),
 		STREAM_TEST(readers_wait_for_what_comes_and_overtake_what_does_not),
+		STREAM_TEST(nobody_waits_for_a_range_that_is_queued),
+		STREAM_TEST(who_waits_for_what_is_queued_after_all_goes_on),
+		STREAM_TEST(a_range_that_was_queued_does_not_hang),
+		cmocka_unit_test_setup_teardown(streams_have_so_much_memory_together, set_up_narrow,
+						tear_down),
 		STREAM_TEST(a_frame_that_is_quicker_answers_all),
 		STREAM_TEST(a_reader_waits_for_no_unpacking_of_a_stream),
 		STREAM_TEST(who_waits_for_what_comes_from_elsewhere_is_answered),

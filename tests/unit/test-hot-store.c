@@ -151,6 +151,47 @@ static void what_is_cut_off_is_no_verdict(void **state)
 	assert_int_equal(bs_hot_read_head(&cut, &hot, &head, NULL), -EREMOTEIO);
 }
 
+static enum bs_lane asked_in;
+
+static int no_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+		       struct bs_manifest *ret, struct bs_error *err)
+{
+	asked_in = look->lane;
+	return bs_fail(err, -ENOENT, "none");
+}
+
+static void no_bytes(struct bs_repo *r, struct bs_range *rg)
+{
+	asked_in = rg->lane;
+	assert_null(rg->whose); /* no image's */
+	rg->result = -ENOENT;
+	rg->done(rg);
+}
+
+/* Behind other packs' ranges it would take as long as they do. */
+static void what_decides_on_a_start_goes_before_all_packs(void **state)
+{
+	static const struct bs_repo_ops ops = { .scheme = "none",
+						.get_manifest = no_manifest,
+						.read = no_bytes };
+	char name[] = "none";
+	struct bs_repo none = { .ops = &ops, .refs = 1000, .name = name };
+	struct bs_hot h = hot, found;
+	char *head;
+
+	assert_int_equal(bs_hot_find(&none, &h.image.digest, "train", 5, &found, NULL), -ENOENT);
+	assert_int_equal(asked_in, BS_LANE_DEMAND);
+	/* who makes one has time */
+	assert_int_equal(bs_hot_find(&none, &h.image.digest, "train", 0, &found, NULL), -ENOENT);
+	assert_int_equal(asked_in, BS_LANE_HOT);
+	h.head_len = 1 << 20;
+	assert_int_equal(bs_hot_read_head(&none, &h, &head, NULL), -ENOENT);
+	assert_int_equal(asked_in, BS_LANE_DEMAND);
+	h.head_len++;
+	assert_int_equal(bs_hot_read_head(&none, &h, &head, NULL), -ENOENT);
+	assert_int_equal(asked_in, BS_LANE_HOT);
+}
+
 static void parse(const char *from, const char *to, int want, const char *word)
 {
 	bs_autofree char *text = NULL, *changed = NULL;
@@ -227,6 +268,7 @@ int main(void)
 		STORE_TEST(the_first_stays_unless_it_is_replaced),
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(what_is_cut_off_is_no_verdict),
+		STORE_TEST(what_decides_on_a_start_goes_before_all_packs),
 		STORE_TEST(wrong_manifests_are_refused),
 		STORE_TEST(a_head_that_no_manifest_names_is_taken_as_it_comes),
 		UNIT_TEST(tags_tell_images_and_workloads_apart),

@@ -299,35 +299,37 @@ static void await_hot(struct bs_loop *l, uint64_t running, uint64_t queued)
 	assert_int_equal(s.demand_waited, 0);
 }
 
-/* Those of its own image are not among them. */
+/* Those of its own image are not among them, nor those of one that has demand, too. */
 static void beside_demand_one_of_others_runs(void **state)
 {
 	struct bs_registry_options o = { .plain_http = true, .tls_verify = true };
 	bs_auto(repo) struct bs_repo *r = NULL;
 	struct bs_loop *l = NULL;
 	struct board b = BOARD_INIT;
-	struct bs_range rg[9];
+	struct bs_range rg[10];
 	char host[64], buf[1], own = 0, other = 0;
 	bs_autofd int fd = silent_server(host, sizeof(host));
 
 	assert_int_equal(bs_loop_new(NULL, &l, NULL), 0);
 	o.loop = l;
 	assert_int_equal(bs_registry_open(&o, host, "a/b", &r, NULL), 0);
-	for (int i = 0; i < 9; i++) {
+	for (int i = 0; i < 10; i++) {
 		rg[i] = (struct bs_range){ .len = 1,
 					   .buf = buf,
-					   .lane = i == 0 ? BS_LANE_DEMAND : BS_LANE_HOT,
-					   .whose = i == 0 || i >= 6 ? &own : &other,
+					   .lane = i % 9 ? BS_LANE_HOT : BS_LANE_DEMAND,
+					   .whose = i == 0 || (i >= 6 && i < 9) ? &own : &other,
 					   .done = on_range,
 					   .cookie = &b };
 		bs_repo_read(r, &rg[i]);
 		if (i == 5)
 			await_hot(l, 1, 4);
+		if (i == 8)
+			await_hot(l, 1 + 3, 4);
 	}
-	await_hot(l, 1 + 3, 4);
+	await_hot(l, 8 - 2, 2); /* as many as there are connections */
 	r = bs_repo_unref(r);
 	l = bs_loop_free(l);
-	await(&b, 9);
+	await(&b, 10);
 }
 
 struct slow {

@@ -63,6 +63,24 @@ static void only_what_comes_while_the_lane_runs_is_measured(void **state)
 	assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
 }
 
+/* Demand that comes again and again leaves no whole second to it. */
+static void it_is_measured_in_pieces(void **state)
+{
+	struct bs_yield_share y = { 0 };
+	uint64_t now = 100 * S;
+
+	for (int again = 0; again < 2; again++) {
+		for (int i = 0; i < 4; i++) {
+			now = bring(&y, now, MIB, 3, true); /* the first one is a beginning */
+			now = bring(&y, now, 1000, 1, false) + 5 * S;
+		}
+		assert_int_equal(bs_yield_rate(&y, 50, now), 0);
+		now = bring(&y, now, MIB, 3, true);
+		assert_int_equal(bs_yield_rate(&y, 50, now), 5 * MIB);
+		now += BS_YIELD_AGAIN_NS;
+	}
+}
+
 static void a_time_that_is_a_little_older_harms_nothing(void **state)
 {
 	struct bs_yield_pause pause = { 0 };
@@ -126,17 +144,22 @@ static void others_make_room_for_whose_demand_it_is(void **state)
 	assert_true(bs_yield_makes_room(&d, now, NULL));
 	assert_true(bs_yield_makes_room(&d, now, &b));
 	assert_false(bs_yield_makes_room(&d, now, &a));
-	bs_yield_demand_over(&d, now);
+	bs_yield_demand_over(&d, now, &a);
 	now += BS_YIELD_QUIET_NS - 1;
 	assert_true(bs_yield_makes_room(&d, now, &b));
 	assert_false(bs_yield_makes_room(&d, now, &a));
-	/* both want something: both make room, until all is quiet */
+	/* both want something: neither makes room for the other, and all others do */
 	bs_yield_demand_began(&d, now, &b);
+	assert_false(bs_yield_makes_room(&d, now, &a));
+	assert_false(bs_yield_makes_room(&d, now, &b));
+	assert_true(bs_yield_makes_room(&d, now, NULL));
+	now++; /* the first one's moment is over */
 	assert_true(bs_yield_makes_room(&d, now, &a));
+	assert_false(bs_yield_makes_room(&d, now, &b));
 	bs_yield_demand_began(&d, now, &a);
-	bs_yield_demand_over(&d, now);
-	assert_true(bs_yield_makes_room(&d, now, &a));
-	bs_yield_demand_over(&d, now);
+	bs_yield_demand_over(&d, now, &a);
+	assert_false(bs_yield_makes_room(&d, now, &a));
+	bs_yield_demand_over(&d, now, &b);
 	now += BS_YIELD_QUIET_NS;
 	assert_false(bs_yield_makes_room(&d, now, NULL));
 	bs_yield_demand_began(&d, now, &b);
@@ -147,17 +170,48 @@ static void others_make_room_for_whose_demand_it_is(void **state)
 static void demand_of_nobody_in_particular(void **state)
 {
 	struct bs_yield_demand d = { 0 };
-	const uint64_t now = 7 * BS_NS_PER_S;
+	uint64_t now = 7 * BS_NS_PER_S;
 	int a, b;
 
 	bs_yield_demand_began(&d, now, NULL);
 	assert_true(bs_yield_makes_room(&d, now, &a));
+	assert_true(bs_yield_makes_room(&d, now, NULL));
 	bs_yield_demand_began(&d, now, &a);
 	bs_yield_demand_began(&d, now, NULL);
 	assert_false(bs_yield_makes_room(&d, now, &a));
 	assert_true(bs_yield_makes_room(&d, now, &b));
-	bs_yield_demand_began(&d, now, &b);
+	assert_true(bs_yield_makes_room(&d, now, NULL));
+	bs_yield_demand_over(&d, now, &a);
+	now += BS_YIELD_QUIET_NS;
 	assert_true(bs_yield_makes_room(&d, now, &a));
+}
+
+/* More than can be told apart: what is known of the others holds. */
+static void demand_of_many_images(void **state)
+{
+	struct bs_yield_demand d = { 0 };
+	uint64_t now = 7 * BS_NS_PER_S;
+	char images[BS_YIELD_IMAGES + 1];
+	const char *last = &images[BS_YIELD_IMAGES];
+
+	for (size_t i = 0; i < sizeof(images); i++)
+		bs_yield_demand_began(&d, now, &images[i]);
+	assert_false(bs_yield_makes_room(&d, now, &images[0]));
+	assert_false(bs_yield_makes_room(&d, now, last - 1));
+	assert_true(bs_yield_makes_room(&d, now, last));
+	bs_yield_demand_over(&d, now, last);
+	bs_yield_demand_over(&d, now, &images[0]);
+	assert_false(bs_yield_makes_room(&d, now, &images[0]));
+	now += BS_YIELD_QUIET_NS;
+	bs_yield_demand_began(&d, now, last);
+	assert_false(bs_yield_makes_room(&d, now, last));
+	assert_true(bs_yield_makes_room(&d, now, &images[0]));
+	assert_false(bs_yield_makes_room(&d, now, &images[1]));
+	bs_yield_demand_over(&d, now, last);
+	for (size_t i = 1; i < BS_YIELD_IMAGES; i++)
+		bs_yield_demand_over(&d, now, &images[i]);
+	assert_int_equal(d.all.running, 0);
+	assert_false(bs_yield_makes_room(&d, now + BS_YIELD_QUIET_NS, NULL));
 }
 
 static void after_a_transfer_there_is_a_rest_as_long(void **state)
@@ -196,12 +250,14 @@ int main(void)
 		UNIT_TEST(a_share_is_one_of_what_was_measured),
 		UNIT_TEST(it_is_measured_again),
 		UNIT_TEST(only_what_comes_while_the_lane_runs_is_measured),
+		UNIT_TEST(it_is_measured_in_pieces),
 		UNIT_TEST(a_time_that_is_a_little_older_harms_nothing),
 		UNIT_TEST(a_slow_link_leaves_something),
 		UNIT_TEST(it_waits_while_there_is_demand_and_a_moment_longer),
 		UNIT_TEST(demand_that_never_ends_lets_one_pass_at_times),
 		UNIT_TEST(others_make_room_for_whose_demand_it_is),
 		UNIT_TEST(demand_of_nobody_in_particular),
+		UNIT_TEST(demand_of_many_images),
 		UNIT_TEST(after_a_transfer_there_is_a_rest_as_long),
 		UNIT_TEST(a_budget_that_is_overdrawn_fills_up_to_nothing),
 	};
