@@ -26,7 +26,7 @@ static void submit_job(struct job *j, struct unpacker *un)
 	bs_fill_submit(BS_CONTAINER_OF(j, struct fetch, job));
 }
 
-/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+/* Not on the loop's own thread: it may end on the spot. */
 static void submit_later(void *cookie)
 {
 	struct fetch *fe = cookie;
