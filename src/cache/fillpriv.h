@@ -175,6 +175,13 @@ void bs_fill_fetch_done(struct bs_range *rg);
  */
 bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
 
+/*
+ * Stores a proven unit that a source brought as data_len bytes, and counts it: what the disk
+ * says of it (1: it was there); readers are answered anyway.
+ */
+int bs_fill_keep(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
+		 uint32_t data_len);
+
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);
 

@@ -26,21 +26,15 @@ struct source {
 	struct bs_cached *image;
 	struct bs_fill *fill;
 	void *scratch;
-	void *unit;
 };
 
 static int give_frame(void *cookie, uint32_t frame, void *out, struct bs_error *err)
 {
 	struct source *s = cookie;
-	const struct bs_frame *fr = &bs_cached_table(s->image)->frames[frame];
-	struct bs_read rd = { .blob = s->image->blob,
-			      .origin = s->image->origin,
-			      .off = fr->first_block * BS_BLOCK_BYTES,
-			      .len = fr->n_blocks * BS_BLOCK_BYTES,
-			      .buf = out };
-	int r = bs_fill_read_wait(s->fill, &rd, s->scratch, s->unit);
+	int r = bs_fill_bring(s->fill, s->image->blob, s->image->origin, frame, s->scratch, out,
+			      err);
 
-	return r < 0 ? bs_fail_errno(err, r, "read frame %u", frame) : 0;
+	return r < 0 ? bs_error_context(err, "frame %u", frame), r : 0;
 }
 
 static int read_recording(struct bs_cached *image, struct bs_recording *recording,
@@ -71,10 +65,7 @@ static int read_recording(struct bs_cached *image, struct bs_recording *recordin
 static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struct bs_profile *p,
 		      struct bs_hotbuild *b, struct bs_error *err)
 {
-	struct source s = { .image = image,
-			    .fill = fill,
-			    .scratch = bs_images_scratch_new(),
-			    .unit = malloc(BS_UNIT_BYTES_MAX) };
+	struct source s = { .image = image, .fill = fill, .scratch = bs_images_scratch_new() };
 	struct bs_pack_write_options o = { .table = bs_cached_table(image),
 					   .table_digest = &bs_cached_artifact(image)->table.digest,
 					   .frame = give_frame,
@@ -88,14 +79,13 @@ static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struc
 	b->pack_fd = bs_atomicfile_open(bs_cached_dirfd(image), 0600);
 	if (b->pack_fd < 0)
 		r = bs_fail_errno(err, b->pack_fd, "make the pack's file in the cache");
-	else if (!extents || !s.scratch || !s.unit)
+	else if (!extents || !s.scratch)
 		r = bs_fail(err, -ENOMEM, "out of memory");
 	else
 		r = bs_pack_write(extents, p->n_ranges, &o, b->pack_fd, &b->hot.head_len, &len,
 				  err);
 	if (s.scratch)
 		bs_images_scratch_free(s.scratch);
-	free(s.unit);
 	return r;
 }
 
