@@ -44,6 +44,7 @@ struct streamed {
 	bool told;	 /* a warmer hears, or has heard, of it */
 	bool warming;	 /* a thread tells a warmer of it */
 	uint8_t *landed; /* one a segment */
+	int proofs_fd;	 /* where the segments' hashes are kept; -EBADF: nowhere */
 	struct bs_stream_result result;
 };
 

@@ -531,6 +531,7 @@ static void build(struct bs_hotstart *hs, struct recorded *r)
 	else
 		note_pack(hs, r, "kept: publish = no");
 	bs_hot_remove_file(r->pub.image, r->id, "rec");
+	bs_hot_remove_file(r->pub.image, r->id, "proofs");
 }
 
 /* One that is over and not built yet; else *ret_more: whether one will be. Lock held. */
@@ -602,6 +603,7 @@ static void take_up_all(struct bs_hotstart *hs)
 static void forget(struct bs_hotstart *hs, struct recorded *r)
 {
 	bs_hot_remove_file(r->pub.image, r->id, "rec");
+	bs_hot_remove_file(r->pub.image, r->id, "proofs");
 	bs_list_remove(&r->all);
 	(void)recorded_free(r);
 	atomic_fetch_sub(&hs->n_recorded, 1);

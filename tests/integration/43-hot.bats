@@ -339,7 +339,7 @@ another_node_but_the_verdict() {
 }
 
 @test "a workload that has changed is recorded again, and its pack replaced" {
-	local old bytes blocks
+	local old bytes blocks fetched
 	hot_image "hot rerecord = 5%"
 	other_script "$script"
 	run_hot made
@@ -359,9 +359,14 @@ another_node_but_the_verdict() {
 	bytes=$(node_status .served.cache.hot_bytes)
 	[ "$bytes" -gt 1000000 ]
 	[ -z "$(hot_state 'select(.state == "streamed").use // empty')" ]
+	fetched=$(node_status .served.cache.fetched_bytes)
 	bst_wait 30 grep "hot pack of workload 'same' .*: published at" "$BST_RUN/bootseerd.log"
 	[ "$(pack_file)" != "$old" ]
 	[ "$(hot_packs)" = 1 ]
+	# made of what was here, the old pack's single blocks too
+	echo "fetched: $fetched, then $(node_status .served.cache)"
+	[ $(($(node_status .served.cache.fetched_bytes) - fetched)) -lt 300000 ]
+	[ -z "$(find "$BST_CACHE" -name "hot-*.proofs")" ]
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json |
 		jq -e --argjson n "$blocks" '.recordings == 2 and .blocks > $n and any(.files[].path; test("sqlite3"))'
 
