@@ -423,7 +423,6 @@ static struct streamed *streamed_free(struct streamed *s)
 {
 	if (!s)
 		return NULL;
-	s->proofs_fd = -EBADF;
 	(void)bs_pack_free(s->pack);
 	(void)bs_hotdonor_free(s->donor);
 	bs_timeline_done(&s->tl);
@@ -448,6 +447,7 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 	s->of = hs;
 	s->hot = *hot;
 	s->tl = BS_TIMELINE_NONE;
+	s->proofs_fd = -EBADF;
 	s->running = true;
 	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
