@@ -22,6 +22,8 @@
 
 /* An unpacker: one thread's own memory. */
 struct unpacker {
+	struct bs_fill *fill;
+	pthread_t thread;
 	void *scratch; /* what the blob's ops want */
 	void *bytes;   /* one unit */
 	void *segment; /* one of a stream; NULL until there is one */
@@ -117,7 +119,7 @@ struct bs_fill {
 	struct bs_map flights;
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
 	struct bs_list streams;		   /* of stream.c */
-	pthread_t *unpackers;
+	struct unpacker *unpackers;
 	unsigned int n_started;
 	/* ranges of ahead.c on their way, around misses and ahead of scans; grow under lock */
 	_Atomic unsigned int n_around, n_scan;

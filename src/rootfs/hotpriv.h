@@ -25,9 +25,11 @@ struct recorded {
 	unsigned int users;		/* threads that note something in it */
 	char id[HOT_ID_LEN + 1];
 	char workload[BS_WORKLOAD_MAX + 1];
-	bool nobody;	/* reads through it, nor will: it is forgotten */
-	bool built;	/* its pack, or it was given up */
-	char pack[512]; /* what became of it, for status; "" not yet */
+	bool nobody;	       /* reads through it, nor will: it is forgotten */
+	bool built;	       /* its pack, or it was given up */
+	unsigned int failures; /* to build it */
+	uint64_t again_ns;     /* when it is tried again; 0: at once */
+	char pack[512];	       /* what became of it, for status; "" not yet */
 };
 
 /* A pack that is, or was, streamed. */

@@ -338,6 +338,26 @@ another_node_but_the_verdict() {
 	rm -f "$BST_CACHE"/images/*/{blob,present,blocks,state} "$BST_RUN/bootseerd.log"
 }
 
+@test "a pack that cannot be made now is made later, of the same recording" {
+	local entry
+	hot_image
+	other_script "$script; import sys, time; sys.stdout.flush(); time.sleep(4)"
+	run_hot made &
+	bst_wait 10 eval 'hot_state .state | grep -x recording'
+	bst_wait 10 eval 'find "$BST_CACHE" -name "hot-*.rec" | grep -q .'
+	entry=$(dirname "$(find "$BST_CACHE" -name 'hot-*.rec')")
+	# no new file goes in there
+	chattr +i "$entry"
+	bst_defer chattr -i "$entry"
+	wait $!
+	bst_wait 15 grep "no hot pack of workload 'same' yet: .* (it is tried again in 5" "$BST_RUN/bootseerd.log"
+	hot_state .pack | grep "not yet: "
+	[ "$(hot_packs)" = 0 ]
+	chattr -i "$entry"
+	bst_wait 15 published
+	bst_wait 5 eval '[ -z "$(find "$BST_CACHE" -name "hot-*.rec")" ]'
+}
+
 @test "a workload that has changed is recorded again, and its pack replaced" {
 	local old bytes blocks fetched
 	hot_image "hot rerecord = 5%"

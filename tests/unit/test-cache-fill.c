@@ -349,6 +349,28 @@ static bool alias(void *cookie, uint32_t i, struct bs_blob **ret_blob, uint32_t 
 	return true;
 }
 
+static int n_scratches;
+
+static void *scratch_of_three(void)
+{
+	return n_scratches++ < 2 ? malloc(1) : NULL;
+}
+
+/* One that could not run would be waited for, for ever. */
+static void an_unpacker_without_memory_is_no_unpacker(void **state)
+{
+	const struct bs_fill_options o = { .loop = loop,
+					   .n_unpackers = 3,
+					   .read_wait_ns = BS_NS_PER_S,
+					   .scratch_new = scratch_of_three,
+					   .scratch_free = free };
+	struct bs_fill *f = NULL;
+
+	n_scratches = 0;
+	assert_int_equal(bs_fill_new(&o, &f, NULL), -ENOMEM);
+	assert_null(f);
+}
+
 /* What a builder of packs misses: no reader's fetch, and of that unit alone. */
 static void who_is_in_no_hurry_is_nobodys_demand(void **state)
 {
@@ -458,6 +480,7 @@ int main(void)
 		CASE(a_full_disk_is_served_from_memory),
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
+		CASE(an_unpacker_without_memory_is_no_unpacker),
 		CASE(who_is_in_no_hurry_is_nobodys_demand),
 		CASE(equal_units_are_copied_not_fetched),
 		CASE(the_window_is_what_a_round_trip_carries),
