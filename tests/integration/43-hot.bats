@@ -6,7 +6,7 @@
 # timeout: 600
 # test-timeout: 120
 # needs: image-python
-# shellcheck disable=SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 
 bats_require_minimum_version 1.5.0
 load ../lib/common.bash
@@ -172,7 +172,7 @@ put_blob() {
 	[ "$(hot_manifest | jq -r '.layers[1].digest')" = "$pack" ]
 	run_hot lied-to
 	bst_wait 10 grep -E 'hot pack.*wrong bytes' "$BST_RUN/bootseerd.log"
-	! streamed
+	run ! streamed
 	# its other segments were of use: it was refused for what it says, and not for its form
 	[ "$(node_status .served.cache.bad_segments)" -gt 0 ]
 	[ "$(node_status .served.cache.hot_bytes)" -gt 100000 ]

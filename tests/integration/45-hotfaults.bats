@@ -96,7 +96,7 @@ pack_ranges() {
 }
 
 @test "packs of two images come side by side" {
-	local one first
+	local one first second
 	hot_setup 24
 	hot_made
 	first=$PACK one=$digest
@@ -110,14 +110,14 @@ pack_ranges() {
 		curl -sf "http://$REGISTRY/v2/tree2/tags/list" | jq -er '[.tags[] | select(startswith("bootseer-hot-"))][0]'
 	}
 	bst_wait 15 hot_tags2
-	PACK2=$(curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
+	second=$(curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
 		"http://$REGISTRY/v2/tree2/manifests/$(hot_tags2)" | jq -r '.layers[1].digest' | cut -d: -f2)
 	hot_fresh
 	faultproxy_set p '{"range": true, "action": "slow", "rate": 500000}'
 	BST_WORKLOAD=train node_attach a "$one" "$BST_ROOT/m-a" "$SOURCE"
 	BST_WORKLOAD=train node_attach b "$digest" "$BST_ROOT/m-b" "docker://$FAULTPROXY/tree2"
 	both() {
-		[ "$(pack_ranges "$first")" -ge 3 ] && [ "$(pack_ranges "$PACK2")" -ge 3 ]
+		[ "$(pack_ranges "$first")" -ge 3 ] && [ "$(pack_ranges "$second")" -ge 3 ]
 	}
 	bst_wait 40 both
 	# neither waited for the other's end
