@@ -93,8 +93,8 @@ static int read_recording(struct bs_cached *image, struct bs_recording *recordin
 	if (!p)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = bs_recording_events(recording, &events, &n, &window_ms, err);
-	if (r < 0)
-		return r;
+	if (r < 0) /* what cannot be read back stays so: the next start is recorded */
+		return r == -ENOMEM ? r : -EBADMSG;
 	r = bs_profile_add_run(p, events, n, window_ms);
 	if (r < 0)
 		return bs_fail_errno(err, r, "profile");
