@@ -32,7 +32,7 @@ static void again(struct job *j, struct unpacker *un)
 	step(BS_CONTAINER_OF(j, struct completion, again), 0);
 }
 
-/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+/* Not on the loop's own thread: it may end on the spot. */
 static void begin_again(void *cookie)
 {
 	struct completion *c = cookie;

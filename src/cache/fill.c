@@ -298,11 +298,11 @@ static struct job *take_job(struct bs_fill *f, enum bs_lane *ret_lane)
 
 static void *unpacker_main(void *arg)
 {
-	struct bs_fill *f = arg;
-	struct unpacker un = { .scratch = f->o.scratch_new(), .bytes = malloc(BS_UNIT_BYTES_MAX) };
+	struct unpacker *un = arg;
+	struct bs_fill *f = un->fill;
 
 	(void)pthread_mutex_lock(&f->lock);
-	while (un.scratch && un.bytes) {
+	for (;;) {
 		struct job *j = NULL;
 		enum bs_lane lane = BS_LANE_DEMAND;
 
@@ -311,18 +311,35 @@ static void *unpacker_main(void *arg)
 		if (f->stop)
 			break;
 		(void)pthread_mutex_unlock(&f->lock);
-		j->run(j, &un); /* j may be gone now */
+		j->run(j, un); /* j may be gone now */
 		(void)pthread_mutex_lock(&f->lock);
 		f->n_taken[lane]--;
 		if (lane != BS_LANE_DEMAND)
 			(void)pthread_cond_signal(&f->work);
 	}
 	(void)pthread_mutex_unlock(&f->lock);
-	if (un.scratch)
-		f->o.scratch_free(un.scratch);
-	free(un.bytes);
-	free(un.segment);
 	return NULL;
+}
+
+/* With its memory: one that had none would be missed by all who count on it. */
+static int start_unpacker(struct bs_fill *f)
+{
+	struct unpacker *un = &f->unpackers[f->n_started];
+	int r;
+
+	*un = (struct unpacker){ .fill = f,
+				 .scratch = f->o.scratch_new(),
+				 .bytes = malloc(BS_UNIT_BYTES_MAX) };
+	r = un->scratch && un->bytes ? pthread_create(&un->thread, NULL, unpacker_main, un)
+				     : ENOMEM;
+	if (r == 0) {
+		f->n_started++;
+		return 0;
+	}
+	if (un->scratch)
+		f->o.scratch_free(un->scratch);
+	free(un->bytes);
+	return -r;
 }
 
 /* --- life -------------------------------------------------------------------------------------- */
@@ -343,14 +360,17 @@ int bs_fill_new(const struct bs_fill_options *o, struct bs_fill **ret, struct bs
 	for (int lane = 0; lane < BS_LANE_MAX; lane++)
 		bs_list_init(&f->queue[lane]);
 	f->unpackers = calloc(o->n_unpackers, sizeof(*f->unpackers));
-	while (f->unpackers && f->n_started < o->n_unpackers) {
-		int r = pthread_create(&f->unpackers[f->n_started], NULL, unpacker_main, f);
+	if (!f->unpackers) {
+		(void)bs_fill_free(f);
+		return bs_fail(err, -ENOMEM, "out of memory");
+	}
+	while (f->n_started < o->n_unpackers) {
+		int r = start_unpacker(f);
 
-		if (r != 0) {
+		if (r < 0) {
 			(void)bs_fill_free(f);
-			return bs_fail_errno(err, -r, "start an unpacker thread");
+			return bs_fail_errno(err, r, "start an unpacker thread");
 		}
-		f->n_started++;
 	}
 	*ret = f;
 	return 0;
@@ -364,8 +384,12 @@ struct bs_fill *bs_fill_free(struct bs_fill *f)
 	f->stop = true;
 	(void)pthread_cond_broadcast(&f->work);
 	(void)pthread_mutex_unlock(&f->lock);
-	for (unsigned int i = 0; i < f->n_started; i++)
-		(void)pthread_join(f->unpackers[i], NULL);
+	for (unsigned int i = 0; i < f->n_started; i++) {
+		(void)pthread_join(f->unpackers[i].thread, NULL);
+		f->o.scratch_free(f->unpackers[i].scratch);
+		free(f->unpackers[i].bytes);
+		free(f->unpackers[i].segment);
+	}
 	bs_map_done(&f->flights);
 	(void)pthread_cond_destroy(&f->work);
 	(void)pthread_mutex_destroy(&f->lock);

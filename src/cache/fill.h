@@ -91,6 +91,14 @@ void bs_fill_read(struct bs_fill *f, struct bs_read *rd, void *scratch, void *un
 int bs_fill_read_wait(struct bs_fill *f, struct bs_read *rd, void *scratch, void *unit_buf);
 
 /*
+ * Unit i into unit_buf for who is in no hurry: from the cache, else from the first source that
+ * gives it right, in the background lane, alone, and as nobody's demand; it is stored. One
+ * attempt at each source: 0, or what the last one said. Blocks; scratch as above.
+ */
+int bs_fill_bring(struct bs_fill *f, struct bs_blob *b, struct bs_origin *o, uint32_t i,
+		  void *scratch, void *unit_buf, struct bs_error *err);
+
+/*
  * Fetches all that is missing in the background lane, a few ranges at a time, and
  * calls bs_blob_finish; then done(cookie, result), on any thread. One at a time a blob.
  * Failures are retried with growing pauses until it is complete or the blob is dropped.

@@ -26,7 +26,7 @@ static void submit_job(struct job *j, struct unpacker *un)
 	bs_fill_submit(BS_CONTAINER_OF(j, struct fetch, job));
 }
 
-/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+/* Not on the loop's own thread: it may end on the spot. */
 static void submit_later(void *cookie)
 {
 	struct fetch *fe = cookie;
@@ -245,6 +245,16 @@ static void go_on_alone(struct bs_fill *f, struct fetch *fe, uint32_t unit)
 	try_again(f, own, true);
 }
 
+int bs_fill_keep(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
+		 uint32_t data_len)
+{
+	int r = store(f, b, unit, bytes);
+
+	if (r <= 0) /* else another fetch brought it while we proved it */
+		count_fetched(f, b, data_len);
+	return r;
+}
+
 /* One unit of a range from its data: false when that is wrong. */
 static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe, uint32_t unit,
 			const struct bs_unit *u)
@@ -261,11 +271,9 @@ static bool unpack_unit(struct bs_fill *f, struct unpacker *un, struct fetch *fe
 	}
 	if (g->ops->decode(g->cookie, un->scratch, unit, data, un->bytes) < 0)
 		return false;
-	r = store(f, fe->blob, unit, un->bytes);
+	r = bs_fill_keep(f, fe->blob, unit, un->bytes, u->data_len);
 	if (r < 0)
 		fe->store_error = r;
-	if (r <= 0) /* else another fetch brought it while we proved it */
-		count_fetched(f, fe->blob, u->data_len);
 	bs_origin_right(fe->origin, unit, fe->source);
 	bs_fill_land(f, fe->blob, unit, un->bytes, 0);
 	return true;

@@ -22,6 +22,8 @@
 
 /* An unpacker: one thread's own memory. */
 struct unpacker {
+	struct bs_fill *fill;
+	pthread_t thread;
 	void *scratch; /* what the blob's ops want */
 	void *bytes;   /* one unit */
 	void *segment; /* one of a stream; NULL until there is one */
@@ -118,7 +120,7 @@ struct bs_fill {
 	struct bs_list queue[BS_LANE_MAX]; /* jobs */
 	struct bs_list streams;		   /* of stream.c */
 	uint64_t stream_bytes;		   /* held by the ranges of all */
-	pthread_t *unpackers;
+	struct unpacker *unpackers;
 	unsigned int n_started;
 	/* ranges of ahead.c on their way, around misses and ahead of scans; grow under lock */
 	_Atomic unsigned int n_around, n_scan;
@@ -187,6 +189,13 @@ void bs_fill_fetch_done(struct bs_range *rg);
  * when it is not equal.
  */
 bool bs_fill_store(struct bs_fill *f, struct bs_blob *b, uint32_t unit, struct unpacker *un);
+
+/*
+ * Stores a proven unit that a source brought as data_len bytes, and counts it: what the disk
+ * says of it (1: it was there); readers are answered anyway.
+ */
+int bs_fill_keep(struct bs_fill *f, struct bs_blob *b, uint32_t unit, const void *bytes,
+		 uint32_t data_len);
 
 /* A pause that grows with the rounds, with jitter, or what the server asked for. */
 uint64_t bs_fill_pause_ns(unsigned int rounds, uint64_t asked_ns);

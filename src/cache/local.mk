@@ -3,6 +3,7 @@ src_cache_libcache_a_SOURCES = \
 	%D%/ahead.c \
 	%D%/blob.c %D%/blob.h \
 	%D%/blocks.c %D%/blocks.h \
+	%D%/bring.c \
 	%D%/complete.c \
 	%D%/fill.c %D%/fill.h \
 	%D%/fillfetch.c \

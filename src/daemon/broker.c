@@ -25,9 +25,17 @@ struct question {
 	struct bs_msg reply;
 };
 
+/* A message that the supervisor was not ready for. */
+struct late {
+	struct bs_list queued;
+	struct bs_msg m;
+};
+
 struct bs_broker {
 	int sock;
-	pthread_mutex_t lock; /* guards questions, next_id and events */
+	pthread_mutex_t lock; /* guards all below */
+	struct bs_list late;  /* in their order */
+	bool sending;	      /* a thread sends them */
 	pthread_cond_t changed;
 	struct bs_list questions;
 	uint32_t next_id;
@@ -44,6 +52,7 @@ int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err)
 	(void)pthread_mutex_init(&b->lock, NULL);
 	(void)pthread_cond_init(&b->changed, NULL);
 	bs_list_init(&b->questions);
+	bs_list_init(&b->late);
 	bs_limit_init(&b->events, 1, 20, bs_clock_ns());
 	*ret = b;
 	return 0;
@@ -79,6 +88,64 @@ void bs_broker_completed(struct bs_broker *b, const char *digest)
 		(void)bs_msg_send_now(b->sock, &m);
 }
 
+static void *send_late(void *arg)
+{
+	struct bs_broker *b = arg;
+
+	(void)pthread_mutex_lock(&b->lock);
+	while (!bs_list_empty(&b->late)) {
+		struct late *l = bs_list_entry(b->late.next, struct late, queued);
+
+		(void)pthread_mutex_unlock(&b->lock);
+		(void)bs_msg_send(b->sock, &l->m);
+		(void)pthread_mutex_lock(&b->lock);
+		/* only now: until it is out those that come must not overtake it */
+		bs_list_remove(&l->queued);
+		bs_msg_done(&l->m);
+		free(l);
+	}
+	b->sending = false;
+	(void)pthread_mutex_unlock(&b->lock);
+	return NULL;
+}
+
+/* Lock held. */
+static int start_sending(struct bs_broker *b)
+{
+	pthread_t t;
+
+	if (b->sending)
+		return 0;
+	if (pthread_create(&t, NULL, send_late, b) != 0)
+		return -EAGAIN;
+	(void)pthread_detach(t);
+	b->sending = true;
+	return 0;
+}
+
+/* Neither lost nor waited for, in the order of the calls; m is taken over. */
+static void send_in_order(struct bs_broker *b, struct bs_msg *m)
+{
+	struct late *l;
+
+	(void)pthread_mutex_lock(&b->lock);
+	if (bs_list_empty(&b->late) && bs_msg_send_now(b->sock, m) != -EAGAIN) {
+		(void)pthread_mutex_unlock(&b->lock);
+		return;
+	}
+	l = malloc(sizeof(*l));
+	if (!l || start_sending(b) < 0) { /* better late than never */
+		(void)pthread_mutex_unlock(&b->lock);
+		free(l);
+		bs_broker_send(b, m);
+		return;
+	}
+	l->m = *m;
+	bs_msg_init(m, 0, 0);
+	bs_list_append(&b->late, &l->queued);
+	(void)pthread_mutex_unlock(&b->lock);
+}
+
 void bs_broker_streaming(struct bs_broker *b, const char *digest, const char *workload, bool on)
 {
 	bs_automsg m;
@@ -87,7 +154,7 @@ void bs_broker_streaming(struct bs_broker *b, const char *digest, const char *wo
 	(void)bs_msg_add_text(&m, BS_TAG_DIGEST, digest);
 	(void)bs_msg_add_text(&m, BS_TAG_WORKLOAD, workload);
 	(void)bs_msg_add_u64(&m, BS_TAG_STREAM, on);
-	bs_broker_send(b, &m);
+	send_in_order(b, &m);
 }
 
 void bs_broker_reply(struct bs_broker *b, uint32_t id, int result, const struct bs_error *err)

@@ -25,6 +25,7 @@ int bs_broker_new(int sock, struct bs_broker **ret, struct bs_error *err);
 void bs_broker_send(struct bs_broker *b, struct bs_msg *m);
 void bs_broker_event(struct bs_broker *b, enum bs_log_level level, const char *text);
 void bs_broker_completed(struct bs_broker *b, const char *digest);
+/* Never blocks: an unpacker says so. */
 void bs_broker_streaming(struct bs_broker *b, const char *digest, const char *workload, bool on);
 
 /* Answers request id: result 0 or -errno with err's text. */

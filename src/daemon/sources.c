@@ -97,11 +97,13 @@ static int open_layout(struct bs_sources *s, const char *source, const char *dir
 	f->broker = s->broker;
 	memcpy(f->source, source, strlen(source) + 1);
 	r = bs_layout_open(dirfd, dir, false, ret, err);
-	if (r < 0)
+	if (r < 0) {
 		free(f);
-	else
-		bs_layout_follow(*ret, reopen, f, free);
-	return r;
+		return r;
+	}
+	bs_layout_follow(*ret, reopen, f, free);
+	bs_layout_set_stall(*ret, s->conf->stall_timeout_ns);
+	return 0;
 }
 
 static int get_hdfs(struct bs_sources *s, struct bs_stores **ret, struct bs_error *err)

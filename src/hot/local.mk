@@ -7,6 +7,7 @@ src_hot_libhot_a_SOURCES = \
 	%D%/packwrite.c \
 	%D%/profile.c %D%/profile.h \
 	%D%/proof.c %D%/proof.h \
+	%D%/proofs.c %D%/proofs.h \
 	%D%/recording.c %D%/recording.h \
 	%D%/store.c %D%/store.h \
 	%D%/translate.c %D%/translate.h \

@@ -67,10 +67,18 @@ int bs_pack_decode(struct bs_framer *f, const struct bs_pack *p, const struct bs
 /* Gives a whole frame of the image, proven, into out (its blocks * 4096 bytes). 0 or -errno. */
 typedef int bs_pack_frame_fn(void *cookie, uint32_t frame, void *out, struct bs_error *err);
 
+/*
+ * The blocks of a frame that mask says, proven, at their places in out, and their proof
+ * (bs_frame_proof_make) in proof. 0; else the frame is asked for.
+ */
+typedef int bs_pack_some_fn(void *cookie, struct bs_framer *f, uint32_t frame, uint32_t mask,
+			    void *out, struct bs_digest *proof);
+
 struct bs_pack_write_options {
 	const struct bs_table *table;
 	const struct bs_digest *table_digest;
 	bs_pack_frame_fn *frame; /* each is asked for once a segment that has blocks of it */
+	bs_pack_some_fn *some;	 /* NULL, or asked before frame */
 	void *cookie;
 	int level; /* zstd, 0: 9 */
 };

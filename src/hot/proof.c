@@ -13,12 +13,6 @@
 #include "image/table.h"
 #include "image/tree.h"
 
-/* The blocks of a segment that belong to one frame: those from first to last - 1. */
-struct group {
-	uint32_t first, last;
-	uint32_t mask;
-};
-
 static int by_place(const void *a, const void *b)
 {
 	const struct bs_segment_block *x = a, *y = b;
@@ -28,18 +22,19 @@ static int by_place(const void *a, const void *b)
 	return (int)x->in_frame - (int)y->in_frame;
 }
 
-static bool next_group(const struct bs_segment_proof *p, struct group *g)
+bool bs_segment_next_group(const struct bs_segment_proof *p, struct bs_segment_group *g)
 {
 	uint32_t i = g->last;
 
-	*g = (struct group){ .first = i, .last = i };
+	*g = (struct bs_segment_group){ .first = i, .last = i };
 	for (; i < p->n_blocks && p->blocks[i].frame == p->blocks[g->first].frame; i++)
 		g->mask |= 1u << p->blocks[i].in_frame;
 	g->last = i;
 	return g->last > g->first;
 }
 
-static const struct bs_frame *frame_of(const struct bs_segment_proof *p, const struct group *g)
+static const struct bs_frame *frame_of(const struct bs_segment_proof *p,
+				       const struct bs_segment_group *g)
 {
 	return &p->table->frames[p->blocks[g->first].frame];
 }
@@ -47,7 +42,7 @@ static const struct bs_frame *frame_of(const struct bs_segment_proof *p, const s
 void bs_segment_proof_init(struct bs_segment_proof *p, const struct bs_table *table,
 			   const struct bs_extent *extents, uint32_t n)
 {
-	struct group g = { 0 };
+	struct bs_segment_group g = { 0 };
 
 	p->table = table;
 	p->n_blocks = p->n_hashes = 0;
@@ -69,7 +64,7 @@ void bs_segment_proof_init(struct bs_segment_proof *p, const struct bs_table *ta
 		}
 	}
 	qsort(p->blocks, p->n_blocks, sizeof(p->blocks[0]), by_place);
-	while (next_group(p, &g))
+	while (bs_segment_next_group(p, &g))
 		p->n_hashes += bs_frame_proof_len(frame_of(p, &g)->n_blocks, g.mask);
 }
 
@@ -78,9 +73,9 @@ int bs_segment_proof_check(const struct bs_segment_proof *p, struct bs_framer *f
 {
 	struct bs_digest leaves[BS_FRAME_BLOCKS_MAX], proof[BS_FRAME_BLOCKS_MAX];
 	const uint8_t *hash = hashes;
-	struct group g = { 0 };
+	struct bs_segment_group g = { 0 };
 
-	while (next_group(p, &g)) {
+	while (bs_segment_next_group(p, &g)) {
 		const struct bs_frame *fr = frame_of(p, &g);
 		uint32_t n = bs_frame_proof_len(fr->n_blocks, g.mask);
 
@@ -103,12 +98,14 @@ int bs_segment_proof_make(const struct bs_segment_proof *p, struct bs_framer *f,
 {
 	struct bs_digest leaves[BS_FRAME_BLOCKS_MAX], proof[BS_FRAME_BLOCKS_MAX];
 	uint8_t *hash = ret_hashes;
-	struct group g = { 0 };
+	struct bs_segment_group g = { 0 };
 
-	while (next_group(p, &g)) {
+	while (bs_segment_next_group(p, &g)) {
 		const struct bs_frame *fr = frame_of(p, &g);
 		uint32_t n = bs_frame_proof_len(fr->n_blocks, g.mask);
-		int r = o->frame(o->cookie, p->blocks[g.first].frame, buf, err);
+		const uint32_t frame = p->blocks[g.first].frame;
+		bool some = o->some && o->some(o->cookie, f, frame, g.mask, buf, proof) == 0;
+		int r = some ? 0 : o->frame(o->cookie, frame, buf, err);
 
 		if (r < 0)
 			return r;
@@ -119,8 +116,10 @@ int bs_segment_proof_make(const struct bs_segment_proof *p, struct bs_framer *f,
 			       BS_BLOCK_SIZE);
 		if (n == 0)
 			continue;
-		bs_frame_leaves(f, buf, fr->n_blocks, leaves);
-		bs_frame_proof_make(f, leaves, fr->n_blocks, g.mask, proof);
+		if (!some) {
+			bs_frame_leaves(f, buf, fr->n_blocks, leaves);
+			bs_frame_proof_make(f, leaves, fr->n_blocks, g.mask, proof);
+		}
 		memcpy(hash, proof, n * sizeof(proof[0]));
 		hash += n * sizeof(proof[0]);
 	}

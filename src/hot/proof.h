@@ -4,6 +4,7 @@
 #ifndef BS_HOT_PROOF_H
 #define BS_HOT_PROOF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "hot/pack.h"
@@ -24,6 +25,15 @@ struct bs_segment_proof {
 	uint32_t n_hashes;
 };
 
+/* The blocks of a segment that belong to one frame: those from first to last - 1. */
+struct bs_segment_group {
+	uint32_t first, last;
+	uint32_t mask; /* which of the frame's */
+};
+
+/* The next one, in the order of the blob; zeros: the first. False: there is none. */
+bool bs_segment_next_group(const struct bs_segment_proof *p, struct bs_segment_group *g);
+
 /* extents: within the table's blob, disjoint, at most BS_PACK_SEGMENT_BLOCKS blocks. */
 void bs_segment_proof_init(struct bs_segment_proof *p, const struct bs_table *table,
 			   const struct bs_extent *extents, uint32_t n);
@@ -33,7 +43,7 @@ int bs_segment_proof_check(const struct bs_segment_proof *p, struct bs_framer *f
 			   const void *blocks, const void *hashes);
 
 /*
- * Makes both from the frames that o gives; buf: BS_FRAME_BYTES_MAX bytes for one of
+ * Makes both from what o gives; buf: BS_FRAME_BYTES_MAX bytes for one of
  * them. Every hash is 32 bytes.
  */
 int bs_segment_proof_make(const struct bs_segment_proof *p, struct bs_framer *f,

@@ -321,7 +321,7 @@ int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_
 
 	if (r == 0 && !bs_digest_eq(&is.pack.digest, old_pack))
 		return bs_fail(err, -EEXIST, "hot pack: there is another by now");
-	if (r < 0 && r != -ENOENT && r != -EBADMSG)
+	if (r < 0 && r != -ENOENT && r != -EBADMSG && r != -EFBIG)
 		return r;
 	return bs_hot_publish(repo, h, profile, profile_len, pack_fd, true, err);
 }

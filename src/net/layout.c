@@ -29,6 +29,7 @@
 #include "net/layout_files.h"
 #include "net/layout_impl.h"
 #include "net/layout_index.h"
+#include "net/layout_reads.h"
 #include "net/repo.h"
 
 #define LOCK_WAIT_NS (30 * BS_NS_PER_S)
@@ -37,6 +38,7 @@
 
 struct layout {
 	struct bs_layout base;
+	struct bs_reads *reads; /* of ranges */
 	int dirfd;
 	int blobs;  /* atomic: blobs/sha256; -EBADF while it does not exist */
 	bool swept; /* atomic: leftovers were looked for */
@@ -56,6 +58,7 @@ static void layout_free(struct bs_repo *r)
 {
 	struct layout *l = of(r);
 
+	bs_reads_end(l->reads);
 	(void)bs_close(l->dirfd);
 	(void)bs_close(l->blobs);
 	if (l->free_cookie)
@@ -189,25 +192,21 @@ static int layout_get_blob(struct bs_repo *r, const struct bs_digest *d, uint64_
 	return 0;
 }
 
+static int open_range(struct bs_repo *r, const struct bs_range *rg)
+{
+	uint64_t size;
+
+	return open_blob(of(r), &rg->blob, true, &size);
+}
+
 static void layout_read(struct bs_repo *r, struct bs_range *rg)
 {
-	char text[BS_DIGEST_TEXT_LEN];
-	uint64_t size;
-	bs_autofd int fd = open_blob(of(r), &rg->blob, true, &size);
-	ssize_t n;
+	bs_reads_read(of(r)->reads, r, rg);
+}
 
-	rg->answered_ns = bs_clock_ns();
-	__atomic_store_n(&rg->started_ns, rg->answered_ns, __ATOMIC_RELAXED);
-	n = fd < 0 ? fd : bs_pread_full(fd, rg->buf, rg->len, rg->off);
-	if (n >= 0 && (size_t)n != rg->len)
-		n = -EBADMSG;
-	rg->result = n < 0 ? (int)n : 0;
-	if (n < 0)
-		(void)snprintf(rg->text, sizeof(rg->text), "blob %.19s…: %s",
-			       bs_digest_text(&rg->blob, text),
-			       n == -EBADMSG ? "it ends before the range does" : strerror((int)-n));
-	rg->ended_ns = bs_clock_ns();
-	rg->done(rg);
+void bs_layout_set_stall(struct bs_repo *r, uint64_t ns)
+{
+	bs_reads_set_stall(of(r)->reads, ns);
 }
 
 /* The directory for blobs, made when needed; leftovers are looked for once. */
@@ -449,9 +448,10 @@ int bs_layout_open(int dirfd, const char *shown_name, bool make, struct bs_repo 
 	l->base.ops = &index_ops;
 	l->dirfd = l->blobs = -EBADF;
 	(void)pthread_mutex_init(&l->lock, NULL);
+	l->reads = bs_reads_new(open_range);
 	repo = &l->base.repo;
 	l->base.repo.name = bs_strf("oci:%s", shown_name);
-	if (!l->base.repo.name)
+	if (!l->base.repo.name || !l->reads)
 		return bs_fail(err, -ENOMEM, "oci:%s: out of memory", shown_name);
 	/* an own description, and one that can be synced: the caller's may be O_PATH */
 	l->dirfd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -12,6 +12,7 @@ src_net_libnet_a_SOURCES = \
 	%D%/layout_impl.h \
 	%D%/layout_index.c %D%/layout_index.h \
 	%D%/layout_manifests.c \
+	%D%/layout_reads.c %D%/layout_reads.h \
 	%D%/loop.c %D%/loop.h %D%/loop_impl.h \
 	%D%/pace.c %D%/pace.h \
 	%D%/push.c \

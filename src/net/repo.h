@@ -42,8 +42,8 @@ enum bs_lane { BS_LANE_DEMAND, BS_LANE_HOT, BS_LANE_BACKGROUND, BS_LANE_MAX };
 
 /*
  * One asynchronous read of a byte range of a blob. The caller owns it and buf and
- * keeps both until done was called, exactly once, on the loop's thread (or before
- * bs_repo_read returns, on the caller's): done must not block.
+ * keeps both until done was called, exactly once, on the loop's thread or one that the
+ * repository reads with (or before bs_repo_read returns, on the caller's): done must not block.
  */
 struct bs_range {
 	struct bs_digest blob;
@@ -151,7 +151,7 @@ int bs_repo_get_blob_mem(struct bs_repo *r, const struct bs_digest *d, uint64_t 
 /*
  * Starts a range read: ONE attempt, with what belongs to it (token refresh on 401
  * and 403, redirects resolved again when they expired, a stalled connection given
- * up). Repeating and other sources are the caller's. Never blocks for the network.
+ * up). Repeating and other sources are the caller's. Never blocks for network or disk.
  */
 void bs_repo_read(struct bs_repo *r, struct bs_range *rg);
 /* The same, and waits for it: its result. done and cookie are not the caller's. */
@@ -224,6 +224,12 @@ int bs_layout_open(int dirfd, const char *shown_name, bool create, struct bs_rep
  */
 void bs_layout_follow(struct bs_repo *r, int (*fn)(void *cookie), void *cookie,
 		      void (*free_cookie)(void *cookie));
+
+/*
+ * A range of which nothing comes for so long is given up, -ETIMEDOUT (net/layout_reads.h); 0: 15 s.
+ * Before the repository is shared.
+ */
+void bs_layout_set_stall(struct bs_repo *r, uint64_t ns);
 
 /* User name and secret for a host; both malloc'ed. -ENOENT: anonymous. An empty user: secret is an identity token. */
 typedef int bs_credential_fn(void *cookie, const char *host, char **ret_user, char **ret_secret,

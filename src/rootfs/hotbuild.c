@@ -16,6 +16,7 @@
 #include "cache/fill.h"
 #include "hot/pack.h"
 #include "hot/profile.h"
+#include "hot/proofs.h"
 #include "hot/recording.h"
 #include "image/table.h"
 #include "rootfs/hotagain.h"
@@ -26,21 +27,56 @@ struct source {
 	struct bs_cached *image;
 	struct bs_fill *fill;
 	void *scratch;
-	void *unit;
+	struct bs_pack *old; /* that was streamed beside the recording, or NULL */
+	struct bs_proofs *proofs;
+	int proofs_fd;
 };
 
 static int give_frame(void *cookie, uint32_t frame, void *out, struct bs_error *err)
 {
 	struct source *s = cookie;
-	const struct bs_frame *fr = &bs_cached_table(s->image)->frames[frame];
-	struct bs_read rd = { .blob = s->image->blob,
-			      .origin = s->image->origin,
-			      .off = fr->first_block * BS_BLOCK_BYTES,
-			      .len = fr->n_blocks * BS_BLOCK_BYTES,
-			      .buf = out };
-	int r = bs_fill_read_wait(s->fill, &rd, s->scratch, s->unit);
+	int r = bs_fill_bring(s->fill, s->image->blob, s->image->origin, frame, s->scratch, out,
+			      err);
 
-	return r < 0 ? bs_fail_errno(err, r, "read frame %u", frame) : 0;
+	return r < 0 ? bs_error_context(err, "frame %u", frame), r : 0;
+}
+
+static int give_block(void *cookie, uint64_t block, void *out)
+{
+	const struct source *s = cookie;
+	const uint64_t off = block * BS_BLOCK_BYTES;
+
+	return bs_blob_has_range(s->image->blob, off, BS_BLOCK_BYTES)
+		       ? bs_blob_read_range(s->image->blob, off, out, BS_BLOCK_BYTES)
+		       : -ENODATA;
+}
+
+/* What the old pack brought alone. */
+static int give_some(void *cookie, struct bs_framer *f, uint32_t frame, uint32_t mask, void *out,
+		     struct bs_digest *proof)
+{
+	struct source *s = cookie;
+
+	if (!s->proofs || bs_blob_has(s->image->blob, frame))
+		return -ENODATA;
+	return bs_proofs_make(s->proofs, f, frame, mask, give_block, s, out, proof);
+}
+
+/* The old pack's proofs, if they were kept: without them more is fetched. */
+static void open_proofs(struct source *s, const struct bs_hot *old)
+{
+	char id[HOT_ID_LEN + 1];
+	bs_autofree char *name = bs_hot_file(bs_hot_id(&s->image->digest, old->workload, id),
+					     "proofs");
+	bs_autofree char *head = bs_hot_kept_head(s->image, id, old);
+
+	if (!name || !head ||
+	    bs_pack_read(head, old->head_len, bs_cached_table(s->image),
+			 &bs_cached_artifact(s->image)->table.digest, &s->old, NULL) < 0)
+		return;
+	s->proofs_fd = bs_open_regular_at(bs_cached_dirfd(s->image), name);
+	if (s->proofs_fd >= 0)
+		s->proofs = bs_proofs_new(s->old, bs_cached_table(s->image), s->proofs_fd);
 }
 
 static int read_recording(struct bs_cached *image, struct bs_recording *recording,
@@ -57,8 +93,8 @@ static int read_recording(struct bs_cached *image, struct bs_recording *recordin
 	if (!p)
 		return bs_fail(err, -ENOMEM, "out of memory");
 	r = bs_recording_events(recording, &events, &n, &window_ms, err);
-	if (r < 0)
-		return r;
+	if (r < 0) /* what cannot be read back stays so: the next start is recorded */
+		return r == -ENOMEM ? r : -EBADMSG;
 	r = bs_profile_add_run(p, events, n, window_ms);
 	if (r < 0)
 		return bs_fail_errno(err, r, "profile");
@@ -68,16 +104,18 @@ static int read_recording(struct bs_cached *image, struct bs_recording *recordin
 	return 0;
 }
 
-static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struct bs_profile *p,
+static int write_pack(const struct bs_hotbuild_options *from, const struct bs_profile *p,
 		      struct bs_hotbuild *b, struct bs_error *err)
 {
+	struct bs_cached *image = from->image;
 	struct source s = { .image = image,
-			    .fill = fill,
-			    .scratch = bs_images_scratch_new(),
-			    .unit = malloc(BS_UNIT_BYTES_MAX) };
+			    .fill = from->fill,
+			    .proofs_fd = -EBADF,
+			    .scratch = bs_images_scratch_new() };
 	struct bs_pack_write_options o = { .table = bs_cached_table(image),
 					   .table_digest = &bs_cached_artifact(image)->table.digest,
 					   .frame = give_frame,
+					   .some = give_some,
 					   .cookie = &s };
 	bs_autofree struct bs_extent *extents = calloc(p->n_ranges, sizeof(*extents));
 	uint64_t len;
@@ -85,17 +123,21 @@ static int write_pack(struct bs_cached *image, struct bs_fill *fill, const struc
 
 	for (uint32_t i = 0; extents && i < p->n_ranges; i++)
 		extents[i] = (struct bs_extent){ p->ranges[i].block, p->ranges[i].n_blocks };
+	if (from->again)
+		open_proofs(&s, &from->again->hot);
 	b->pack_fd = bs_atomicfile_open(bs_cached_dirfd(image), 0600);
 	if (b->pack_fd < 0)
 		r = bs_fail_errno(err, b->pack_fd, "make the pack's file in the cache");
-	else if (!extents || !s.scratch || !s.unit)
+	else if (!extents || !s.scratch)
 		r = bs_fail(err, -ENOMEM, "out of memory");
 	else
 		r = bs_pack_write(extents, p->n_ranges, &o, b->pack_fd, &b->hot.head_len, &len,
 				  err);
 	if (s.scratch)
 		bs_images_scratch_free(s.scratch);
-	free(s.unit);
+	(void)bs_proofs_free(s.proofs);
+	(void)bs_pack_free(s.old);
+	(void)bs_close(s.proofs_fd);
 	return r;
 }
 
@@ -113,7 +155,7 @@ int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *re
 						 bs_cached_manifest_len(o->image) };
 	(void)snprintf(ret->hot.workload, sizeof(ret->hot.workload), "%s", o->workload);
 	r = bs_profile_write(p, &ret->profile, &ret->profile_len, err);
-	return r < 0 ? r : write_pack(o->image, o->fill, p, ret, err);
+	return r < 0 ? r : write_pack(o, p, ret, err);
 }
 
 int bs_hotbuild_keep(struct bs_hotbuild *b, const struct bs_cached *image, const char *id,

@@ -31,7 +31,7 @@ struct bs_hotbuild_options {
 };
 
 /*
- * Makes both; frames that are not in the cache any more are fetched. Blocks for long:
+ * Makes both; frames that are not whole in the cache are fetched (bs_fill_bring). Blocks for long:
  * for a thread of its own. -ENODATA: nothing was recorded; else as bs_hotagain_merge.
  */
 int bs_hotbuild_make(const struct bs_hotbuild_options *o, struct bs_hotbuild *ret,

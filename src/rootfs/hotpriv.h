@@ -25,9 +25,11 @@ struct recorded {
 	unsigned int users;		/* threads that note something in it */
 	char id[HOT_ID_LEN + 1];
 	char workload[BS_WORKLOAD_MAX + 1];
-	bool nobody;	/* reads through it, nor will: it is forgotten */
-	bool built;	/* its pack, or it was given up */
-	char pack[512]; /* what became of it, for status; "" not yet */
+	bool nobody;	       /* reads through it, nor will: it is forgotten */
+	bool built;	       /* its pack, or it was given up */
+	unsigned int failures; /* to build it */
+	uint64_t again_ns;     /* when it is tried again; 0: at once */
+	char pack[512];	       /* what became of it, for status; "" not yet */
 };
 
 /* A pack that is, or was, streamed. */
@@ -44,6 +46,7 @@ struct streamed {
 	bool told;	 /* a warmer hears, or has heard, of it */
 	bool warming;	 /* a thread tells a warmer of it */
 	uint8_t *landed; /* one a segment */
+	int proofs_fd;	 /* where the segments' hashes are kept; -EBADF: nowhere */
 	struct bs_stream_result result;
 };
 

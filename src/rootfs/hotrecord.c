@@ -29,8 +29,10 @@
 #include "rootfs/hotpriv.h"
 #include "rootfs/sources.h"
 
-#define RECORDED_MAX 1024u /* in the list */
-#define LOOK_MS 1000	   /* whether some recording or watch is over */
+#define RECORDED_MAX 1024u		 /* in the list */
+#define BUILDS_MAX 10u			 /* of one recording, until it is given up */
+#define BUILD_PAUSE_NS (5 * BS_NS_PER_S) /* after the first failure, then twice as long each time */
+#define LOOK_MS 1000			 /* whether some recording or watch is over */
 
 #define bs_automanifest __attribute__((cleanup(bs_manifest_done))) struct bs_manifest
 
@@ -172,6 +174,8 @@ static int open_recorded(struct bs_hotstart *hs, struct bs_cached *image, const 
 	} else if (begin && !old->recording) {
 		old->recording = bs_take(&r->recording);
 		old->built = old->nobody = false;
+		old->failures = 0;
+		old->again_ns = 0;
 		old->pack[0] = '\0';
 	}
 	(void)pthread_cond_signal(&hs->changed);
@@ -501,7 +505,31 @@ static void no_pack(struct bs_hotstart *hs, struct recorded *r, const char *why)
 	note_pack(hs, r, "none: %s", why);
 }
 
-static void build(struct bs_hotstart *hs, struct recorded *r)
+/* Whether another try may have what this one lacked: memory, space, a source. */
+static bool may_come_right(int rc)
+{
+	return rc != -ENODATA && rc != -EBADMSG && rc != -EINVAL && rc != -EFBIG &&
+	       rc != -EPROTONOSUPPORT;
+}
+
+/* It stays recorded, on the disk too. */
+static void try_later(struct bs_hotstart *hs, struct recorded *r, const char *why)
+{
+	const uint64_t pause = BUILD_PAUSE_NS << r->failures;
+	char text[16];
+
+	bs_hotstart_tell(hs, BS_LOG_WARNING,
+			 "no hot pack of workload '%s' yet: %s (it is tried again in %s)",
+			 r->workload, why, bs_clock_human(pause, text, sizeof(text)));
+	note_pack(hs, r, "not yet: %s", why);
+	(void)pthread_mutex_lock(&hs->lock);
+	r->failures++;
+	r->again_ns = bs_clock_ns() + pause;
+	(void)pthread_mutex_unlock(&hs->lock);
+}
+
+/* False: it is to be tried again. */
+static bool build(struct bs_hotstart *hs, struct recorded *r)
 {
 	bs_auto_hotbuild struct bs_hotbuild b = { .pack_fd = -EBADF };
 	bs_auto_hotagain old = { 0 };
@@ -524,6 +552,8 @@ static void build(struct bs_hotstart *hs, struct recorded *r)
 		keep_old(hs, r, &old, BS_VERDICT_RIGHT);
 	else if (rc == -ECANCELED)
 		keep_old(hs, r, &old, BS_VERDICT_NONE);
+	else if (rc < 0 && may_come_right(rc) && r->failures + 1 < BUILDS_MAX)
+		return try_later(hs, r, bs_error_text(&err)), false;
 	else if (rc < 0)
 		no_pack(hs, r, bs_error_text(&err));
 	else if (hs->o.publish)
@@ -531,6 +561,8 @@ static void build(struct bs_hotstart *hs, struct recorded *r)
 	else
 		note_pack(hs, r, "kept: publish = no");
 	bs_hot_remove_file(r->pub.image, r->id, "rec");
+	bs_hot_remove_file(r->pub.image, r->id, "proofs");
+	return true;
 }
 
 /* One that is over and not built yet; else *ret_more: whether one will be. Lock held. */
@@ -542,7 +574,7 @@ static struct recorded *next_over(struct bs_hotstart *hs, bool *ret_more)
 
 		if (!r->recording || r->built)
 			continue;
-		if (bs_recording_over(r->recording))
+		if (bs_recording_over(r->recording) && bs_clock_ns() >= r->again_ns)
 			return r;
 		*ret_more = true;
 	}
@@ -602,6 +634,7 @@ static void take_up_all(struct bs_hotstart *hs)
 static void forget(struct bs_hotstart *hs, struct recorded *r)
 {
 	bs_hot_remove_file(r->pub.image, r->id, "rec");
+	bs_hot_remove_file(r->pub.image, r->id, "proofs");
 	bs_list_remove(&r->all);
 	(void)recorded_free(r);
 	atomic_fetch_sub(&hs->n_recorded, 1);
@@ -616,7 +649,7 @@ static void *builder_main(void *arg)
 	take_up_all(hs);
 	(void)pthread_mutex_lock(&hs->lock);
 	for (;;) {
-		bool more;
+		bool more, built;
 		struct recorded *r = next_over(hs, &more);
 
 		more |= bs_hotstart_drop_untold(hs);
@@ -624,9 +657,10 @@ static void *builder_main(void *arg)
 			forget(hs, r);
 		} else if (r) {
 			(void)pthread_mutex_unlock(&hs->lock);
-			build(hs, r); /* stays in the list as long as it has its recording */
+			/* stays in the list as long as it has its recording */
+			built = build(hs, r);
 			(void)pthread_mutex_lock(&hs->lock);
-			r->built = true;
+			r->built = built;
 			end_built(r);
 		} else if (!more && !bs_hotwatch_running(hs->watch)) {
 			(void)pthread_cond_wait(&hs->changed, &hs->lock);

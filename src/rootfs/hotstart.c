@@ -5,6 +5,7 @@
 #include "rootfs/hotstart.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include "cache/fill.h"
 #include "cache/origin.h"
 #include "hot/pack.h"
+#include "hot/proofs.h"
 #include "net/repo.h"
 #include "rootfs/hotdonor.h"
 #include "rootfs/hotkept.h"
@@ -286,10 +288,16 @@ static void op_segment(void *cookie, uint32_t i, struct bs_stream_segment *ret)
 static int op_decode(void *cookie, void *scratch, uint32_t i, const void *data, void *out)
 {
 	struct streamed *s = cookie;
+	const struct bs_table *table;
+	int r;
 
 	if (s->donor)
 		return bs_hotdonor_decode(s->donor, scratch, s->pack, i, data, out);
-	return bs_pack_decode(scratch, s->pack, bs_cached_table(s->image), i, data, out);
+	table = bs_cached_table(s->image);
+	r = bs_pack_decode(scratch, s->pack, table, i, data, out);
+	if (r == 0 && s->proofs_fd >= 0) /* what is lacking is found out when they are used */
+		(void)bs_proofs_keep(s->proofs_fd, s->pack, table, i, data);
+	return r;
 }
 
 static void op_landed(void *cookie, uint32_t i)
@@ -419,6 +427,7 @@ static struct streamed *streamed_free(struct streamed *s)
 	(void)bs_hotdonor_free(s->donor);
 	bs_timeline_done(&s->tl);
 	free(s->landed);
+	(void)bs_close(s->proofs_fd);
 	free(s);
 	return NULL;
 }
@@ -438,6 +447,7 @@ static struct streamed *reserve(struct bs_hotstart *hs, const struct bs_hot *hot
 	s->of = hs;
 	s->hot = *hot;
 	s->tl = BS_TIMELINE_NONE;
+	s->proofs_fd = -EBADF;
 	s->running = true;
 	bs_list_init(&s->all);
 	(void)pthread_mutex_lock(&hs->lock);
@@ -616,6 +626,20 @@ static int read_pack_in_turn(struct bs_hotstart *hs, const struct bs_hotstart_re
 	return r;
 }
 
+/* A pack that is being recorded anew: who makes that one has no frames of what this one brings. */
+static int open_proofs(const struct bs_cached *image, const char *workload)
+{
+	char id[HOT_ID_LEN + 1];
+	bs_autofree char *name = bs_hot_file(bs_hot_id(&image->digest, workload, id), "proofs");
+	int fd;
+
+	if (!name)
+		return -ENOMEM;
+	fd = openat(bs_cached_dirfd(image), name,
+		    O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : fd;
+}
+
 static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 		     const struct bs_hotstart_plan *p, struct streamed *s, struct bs_error *err)
 {
@@ -632,6 +656,8 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 		return r;
 	if (donor)
 		copied = bs_hotdonor_copy(donor, image, pack);
+	else if (p->record)
+		s->proofs_fd = open_proofs(image, rq->workload);
 	landed = calloc(pack->n_segments, 1);
 	if (!landed)
 		return bs_fail(err, -ENOMEM, "out of memory");

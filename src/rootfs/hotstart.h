@@ -24,6 +24,8 @@
  *                     that comes after one that died goes on with it
  *   hot-ID.pack, hot-ID.profile   what was made of it
  *
+ *   hot-ID.proofs     hashes of the pack that was streamed while its workload was recorded anew,
+ *                     until the new one is made
  *   hot-ID.judged     what is thought of the pack (hotwatch.h)
  *
  * At most BS_HOT_RECORDINGS_MAX starts are recorded at once, and BS_HOT_WORKLOADS_MAX

@@ -295,6 +295,40 @@ kill_often() {
 	[ "$(node_status .worker.restarts)" = 0 ]
 }
 
+@test "a directory that hangs holds up nobody but who needs it, and another source takes its place" {
+	local blobs first
+	tree_image 24
+	cp -a "$BST_ROOT/image" "$BST_ROOT/hangs"
+	node_tree "$BST_ROOT/other" 24 8
+	python3 "$readers" sums "$BST_ROOT/other" >"$BST_ROOT/other.sums"
+	first=$digest
+	convert "rootfs:$BST_ROOT/other" "oci:$BST_ROOT/hangs:other" --level 1
+	cp -a "$BST_ROOT/hangs" "$BST_ROOT/others"
+	node_conf "fetch background = no" "fetch stall_timeout = 1s"
+	node_start
+	node_attach one "$first" "$BST_ROOT/m1" "oci:$BST_ROOT/hangs"
+	node_attach two "$digest" "$BST_ROOT/m2" "oci:$BST_ROOT/hangs" "oci:$BST_ROOT/others"
+	(cd "$BST_ROOT/tree" && find . -type f -printf '%s %P\n') | sort -n | head -n 2 | cut -d' ' -f2 |
+		grep -F -f - "$BST_ROOT/sums" >"$BST_ROOT/some.sums"
+	python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/some.sums" 1
+	mapfile -t blobs < <(find "$BST_ROOT/hangs/blobs" -type f)
+	bst_spawn hang "$BATS_TEST_DIRNAME/../lib/hangfiles.py" "${blobs[@]}"
+	bst_wait 5 grep -q ready "$BST_LOG/hang.log"
+	# more readers that hang than threads that answer
+	bst_spawn readers python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/sums" 8
+	sleep 3
+	echo 3 >/proc/sys/vm/drop_caches
+	timeout 20 python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/some.sums" 2
+	timeout 60 python3 "$readers" check "$BST_ROOT/m2" "$BST_ROOT/other.sums" 2
+	bst_alive "$(bst_pid readers)"
+	grep -q 'the store hangs' "$BST_RUN/bootseerd.log"
+	# those who wait get their bytes when it is back
+	bst_stop hang KILL
+	bst_wait 30 bst_dead "$(bst_pid readers)"
+	[ ! -s "$BST_LOG/readers.log" ]
+	python3 "$readers" check "$BST_ROOT/m1" "$BST_ROOT/sums" 1
+}
+
 @test "a source that policy does not allow is refused, and named" {
 	tree_image 1
 	node_conf

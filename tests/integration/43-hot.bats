@@ -6,7 +6,7 @@
 # timeout: 600
 # test-timeout: 120
 # needs: image-python
-# shellcheck disable=SC2030,SC2031,SC2154
+# shellcheck disable=SC2016,SC2030,SC2031,SC2154
 
 bats_require_minimum_version 1.5.0
 load ../lib/common.bash
@@ -123,6 +123,61 @@ pack_file() {
 	done
 	run_hot right
 	bst_wait 10 streamed
+}
+
+@test "what hooks of the bundle read is in the pack" {
+	local stage
+	hot_image
+	for stage in prestart:turtle createRuntime:pydoc createContainer:pickletools; do
+		printf '#!/bin/sh\ncat "$(jq -r .bundle)/rootfs/usr/lib/python3.11/%s.py" >/dev/null\n' \
+			"${stage#*:}" >"$BST_ROOT/${stage%:*}"
+		chmod 755 "$BST_ROOT/${stage%:*}"
+		lazy_edit "$BST_ROOT/b" '.hooks[$s] = [{path: $p, env: ["PATH=/usr/bin:/bin"]}]' \
+			--arg s "${stage%:*}" --arg p "$BST_ROOT/${stage%:*}"
+	done
+	run_hot hooked
+	bst_wait 20 published
+	bootseerctl hot show "docker://$REGISTRY/py:latest" "$(hot_manifest | jq -r '.annotations["dev.bootseer.workload"]')" \
+		--plain-http --json >"$BST_ROOT/shown"
+	for stage in turtle pydoc pickletools; do
+		jq -e --arg f "/$stage.py" 'any(.files[].path; endswith($f))' "$BST_ROOT/shown"
+	done
+	# nobody else reads them
+	jq -e 'all(.files[].path; endswith("/cgitb.py") | not)' "$BST_ROOT/shown"
+}
+
+# put_blob FILE: in the registry, as part of py.
+put_blob() {
+	local to digest
+	digest=$(sha256sum "$1" | cut -d' ' -f1)
+	to=$(curl -sf -D - -o /dev/null -X POST "http://$REGISTRY/v2/py/blobs/uploads/" |
+		tr -d '\r' | sed -n 's/^[Ll]ocation: //p')
+	curl -sf -X PUT -H 'Content-Type: application/octet-stream' --data-binary "@$1" \
+		"$to&digest=sha256:$digest" >&2
+	echo "sha256:$digest"
+}
+
+@test "a well-formed pack with one false byte in a library reaches nobody" {
+	local head pack
+	hot_made
+	head=$("$BATS_TEST_DIRNAME/../lib/hotliar.py" "$(pack_file)" "$BST_ROOT/lie")
+	pack=$(put_blob "$BST_ROOT/lie")
+	hot_manifest | jq -c --arg head "$head" --arg pack "$pack" \
+		--argjson size "$(stat -c %s "$BST_ROOT/lie")" \
+		'.layers[1] |= (.digest = $pack | .size = $size) |
+			(.. | objects | select(has("dev.bootseer.hot.head.digest")))["dev.bootseer.hot.head.digest"] = $head' \
+		>"$BST_ROOT/manifest"
+	curl -sf -X PUT -H 'Content-Type: application/vnd.oci.image.manifest.v1+json' \
+		--data-binary "@$BST_ROOT/manifest" "http://$REGISTRY/v2/py/manifests/$(hot_tags)"
+	[ "$(hot_manifest | jq -r '.layers[1].digest')" = "$pack" ]
+	run_hot lied-to
+	bst_wait 10 grep -E 'hot pack.*wrong bytes' "$BST_RUN/bootseerd.log"
+	run ! streamed
+	# its other segments were of use: it was refused for what it says, and not for its form
+	[ "$(node_status .served.cache.bad_segments)" -gt 0 ]
+	[ "$(node_status .served.cache.hot_bytes)" -gt 100000 ]
+	[ "$(node_status .served.cache.failed_reads)" = 0 ]
+	run_hot lied-to-again
 }
 
 @test "a pack that is cut off, or gone, costs nothing but time" {
@@ -354,8 +409,28 @@ another_node_but_the_verdict() {
 	rm -f "$BST_CACHE"/images/*/{blob,present,blocks,state} "$BST_RUN/bootseerd.log"
 }
 
+@test "a pack that cannot be made now is made later, of the same recording" {
+	local entry
+	hot_image
+	other_script "$script; import sys, time; sys.stdout.flush(); time.sleep(4)"
+	run_hot made &
+	bst_wait 10 eval 'hot_state .state | grep -x recording'
+	bst_wait 10 eval 'find "$BST_CACHE" -name "hot-*.rec" | grep -q .'
+	entry=$(dirname "$(find "$BST_CACHE" -name 'hot-*.rec')")
+	# no new file goes in there
+	chattr +i "$entry"
+	bst_defer chattr -i "$entry"
+	wait $!
+	bst_wait 15 grep "no hot pack of workload 'same' yet: .* (it is tried again in 5" "$BST_RUN/bootseerd.log"
+	hot_state .pack | grep "not yet: "
+	[ "$(hot_packs)" = 0 ]
+	chattr -i "$entry"
+	bst_wait 15 published
+	bst_wait 5 eval '[ -z "$(find "$BST_CACHE" -name "hot-*.rec")" ]'
+}
+
 @test "a workload that has changed is recorded again, and its pack replaced" {
-	local old bytes blocks
+	local old bytes blocks fetched
 	hot_image "hot rerecord = 5%"
 	other_script "$script"
 	run_hot made
@@ -375,9 +450,14 @@ another_node_but_the_verdict() {
 	bytes=$(node_status .served.cache.hot_bytes)
 	[ "$bytes" -gt 1000000 ]
 	[ -z "$(hot_state 'select(.state == "streamed").use // empty')" ]
+	fetched=$(node_status .served.cache.fetched_bytes)
 	bst_wait 30 grep "hot pack of workload 'same' .*: published at" "$BST_RUN/bootseerd.log"
 	[ "$(pack_file)" != "$old" ]
 	[ "$(hot_packs)" = 1 ]
+	# made of what was here, the old pack's single blocks too
+	echo "fetched: $fetched, then $(node_status .served.cache)"
+	[ $(($(node_status .served.cache.fetched_bytes) - fetched)) -lt 300000 ]
+	[ -z "$(find "$BST_CACHE" -name "hot-*.proofs")" ]
 	bootseerctl hot show "docker://$REGISTRY/py:latest" same --plain-http --json |
 		jq -e --argjson n "$blocks" '.recordings == 2 and .blocks > $n and any(.files[].path; test("sqlite3"))'
 

@@ -68,6 +68,63 @@ killed() {
 	killed supervisor
 }
 
+# warmer: its pid.
+warmer() {
+	pgrep -P "$(node_pid supervisor)" -x bootseer-warm
+}
+
+@test "the warmer ends with its container, in mid-stream" {
+	local pid
+	hot_setup 24
+	hot_made
+	hot_slow 300000
+	hot_start one
+	bst_wait 15 hot_arriving
+	pid=$(warmer)
+	hot_end one
+	bst_wait 3 bst_dead "$pid"
+	# it was not for the want of lists
+	hot_state streaming
+	[ "$(node_status .worker.restarts)" = 0 ]
+}
+
+# pack_ranges PACK: how many ranges of it came whole.
+pack_ranges() {
+	faultproxy_log p | jq -r --arg p "$1" 'select(.status == 206 and (.path | contains($p))) |
+		. as $l | (.range | ltrimstr("bytes=") | split("-") | map(tonumber)) as $r |
+		select($l.bytes == $r[1] - $r[0] + 1) | $l.range' | wc -l
+}
+
+@test "packs of two images come side by side" {
+	local one first second
+	hot_setup 24
+	hot_made
+	first=$PACK one=$digest
+	node_tree "$BST_ROOT/tree2" 24 12
+	convert "rootfs:$BST_ROOT/tree2" "docker://$REGISTRY/tree2:latest" --level 1 --plain-http
+	BST_WORKLOAD=train node_attach made2 "$digest" "$BST_ROOT/m2" "docker://$FAULTPROXY/tree2"
+	cat "$BST_ROOT"/m2/*/* >/dev/null
+	hot_end made2
+	node_detach "$BST_ROOT/m2"
+	hot_tags2() {
+		curl -sf "http://$REGISTRY/v2/tree2/tags/list" | jq -er '[.tags[] | select(startswith("bootseer-hot-"))][0]'
+	}
+	bst_wait 15 hot_tags2
+	second=$(curl -sf -H 'Accept: application/vnd.oci.image.manifest.v1+json' \
+		"http://$REGISTRY/v2/tree2/manifests/$(hot_tags2)" | jq -r '.layers[1].digest' | cut -d: -f2)
+	hot_fresh
+	faultproxy_set p '{"range": true, "action": "slow", "rate": 500000}'
+	BST_WORKLOAD=train node_attach a "$one" "$BST_ROOT/m-a" "$SOURCE"
+	BST_WORKLOAD=train node_attach b "$digest" "$BST_ROOT/m-b" "docker://$FAULTPROXY/tree2"
+	both() {
+		[ "$(pack_ranges "$first")" -ge 3 ] && [ "$(pack_ranges "$second")" -ge 3 ]
+	}
+	bst_wait 40 both
+	# neither waited for the other's end
+	[ "$(node_status '[.served.hot[] | select(.state == "streaming")] | length')" = 2 ]
+	hot_right
+}
+
 @test "the only source is gone for a while in mid-stream" {
 	hot_setup 24
 	hot_made

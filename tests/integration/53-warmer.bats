@@ -72,6 +72,24 @@ P
 	bst_wait 10 cached_is_wanted
 }
 
+@test "a warmer whose memory is short reads nothing" {
+	local group=/sys/fs/cgroup/memory/$BST_ID-short limit=memory.limit_in_bytes
+	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+		group=/sys/fs/cgroup/$BST_ID-short limit=memory.max
+	fi
+	make_list >"$BST_ROOT/list"
+	mkdir "$group" || skip "no control group for memory"
+	bst_defer rmdir "$group"
+	[ -f "$group/$limit" ] || skip "no limit of memory can be set"
+	# less than it leaves free at least
+	echo $((12 << 20)) >"$group/$limit"
+	# shellcheck disable=SC2016
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$group" "$warm" play "$BST_ROOT/m" "$entry/tree" "$BST_ROOT/list"
+	[ -z "$(cached)" ]
+	"$warm" play "$BST_ROOT/m" "$entry/tree" "$BST_ROOT/list"
+	[ -n "$(cached)" ]
+}
+
 @test "a worker that dies while the warmer reads is no harm" {
 	make_list >"$BST_ROOT/list"
 	"$warm" play "$BST_ROOT/m" "$entry/tree" "$BST_ROOT/list" &

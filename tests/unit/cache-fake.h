@@ -28,15 +28,16 @@
 struct fake {
 	struct bs_repo repo;
 	struct model *model;
-	int fail;	     /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
-	bool cut;	     /* -EBADMSG is the result, as of a body that ends early */
-	uint64_t spoilt;     /* atomic: the byte of the blob that is always wrong */
-	size_t keep;	     /* bytes that come all the same when it fails, at most half */
-	int n_fail;	     /* atomic; INT_MAX: always */
-	int n_reads, n_open; /* atomic */
-	uint64_t n_bytes;    /* atomic: asked for */
-	int hold;	     /* atomic: background ranges stay unanswered while set */
-	size_t stop;	     /* atomic: ranges that are told of come to a stop with so many bytes */
+	int fail;		 /* result of the next n_fail ranges; -EBADMSG gives wrong bytes */
+	bool cut;		 /* -EBADMSG is the result, as of a body that ends early */
+	uint64_t spoilt;	 /* atomic: the byte of the blob that is always wrong */
+	size_t keep;		 /* bytes that come all the same when it fails, at most half */
+	int n_fail;		 /* atomic; INT_MAX: always */
+	int n_reads, n_open;	 /* atomic */
+	uint64_t n_bytes;	 /* atomic: asked for */
+	int n_lane[BS_LANE_MAX]; /* atomic: ranges of each lane */
+	int hold;		 /* atomic: background ranges stay unanswered while set */
+	size_t stop; /* atomic: ranges that are told of come to a stop with so many bytes */
 };
 
 struct answer {
@@ -101,6 +102,7 @@ static inline void fake_read(struct bs_repo *r, struct bs_range *rg)
 
 	*a = (struct answer){ .f = f, .rg = rg };
 	__atomic_add_fetch(&f->n_reads, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&f->n_lane[rg->lane], 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&f->n_open, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&f->n_bytes, rg->len, __ATOMIC_RELAXED);
 	__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);

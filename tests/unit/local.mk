@@ -122,6 +122,10 @@ UNIT_TESTS += %D%/test-daemon-kept
 tests_unit_test_daemon_kept_SOURCES = %D%/test-daemon-kept.c %D%/unit.h
 tests_unit_test_daemon_kept_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
 
+UNIT_TESTS += %D%/test-daemon-broker
+tests_unit_test_daemon_broker_SOURCES = %D%/test-daemon-broker.c %D%/unit.h
+tests_unit_test_daemon_broker_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)
+
 UNIT_TESTS += %D%/test-daemon-pending
 tests_unit_test_daemon_pending_SOURCES = %D%/test-daemon-pending.c %D%/unit.h
 tests_unit_test_daemon_pending_LDADD = $(DAEMON_LIBS) $(CMOCKA_LIBS)

@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "cache-fake.h"
 #include "cache/origin.h"
@@ -347,6 +349,61 @@ static bool alias(void *cookie, uint32_t i, struct bs_blob **ret_blob, uint32_t 
 	return true;
 }
 
+static int n_scratches;
+
+static void *scratch_of_three(void)
+{
+	return n_scratches++ < 2 ? malloc(1) : NULL;
+}
+
+/* One that could not run would be waited for, for ever. */
+static void an_unpacker_without_memory_is_no_unpacker(void **state)
+{
+	const struct bs_fill_options o = { .loop = loop,
+					   .n_unpackers = 3,
+					   .read_wait_ns = BS_NS_PER_S,
+					   .scratch_new = scratch_of_three,
+					   .scratch_free = free };
+	struct bs_fill *f = NULL;
+
+	n_scratches = 0;
+	assert_int_equal(bs_fill_new(&o, &f, NULL), -ENOMEM);
+	assert_null(f);
+}
+
+/* What a builder of packs misses: no reader's fetch, and of that unit alone. */
+static void who_is_in_no_hurry_is_nobodys_demand(void **state)
+{
+	uint8_t *unit = malloc(BS_UNIT_BYTES_MAX), *want = malloc(BS_UNIT_BYTES_MAX);
+	const struct bs_unit *u = &model.units[7];
+	struct bs_error err = BS_ERROR_INIT;
+
+	model_content(u->blob_off, want, u->blob_len);
+	/* the first source fails, the next one gives wrong bytes, then it is right */
+	fakes[0].fail = -ETIMEDOUT;
+	fakes[0].n_fail = 3;
+	fakes[1].fail = -EBADMSG;
+	fakes[1].n_fail = 1;
+	assert_int_equal(bs_fill_bring(fill, blob, origin, 7, NULL, unit, &err), -EBADMSG);
+	assert_non_null(strstr(err.msg, "two: wrong bytes"));
+	assert_false(bs_blob_has(blob, 7));
+	assert_int_equal(bs_fill_bring(fill, blob, origin, 7, NULL, unit, &err), 0);
+	assert_memory_equal(unit, want, u->blob_len);
+	assert_int_equal(fakes[0].n_lane[BS_LANE_BACKGROUND], 2);
+	assert_int_equal(fakes[1].n_lane[BS_LANE_BACKGROUND], 2);
+	/* it is here now, and nothing else is */
+	memset(unit, 0, u->blob_len);
+	assert_int_equal(bs_fill_bring(fill, blob, origin, 7, NULL, unit, &err), 0);
+	assert_memory_equal(unit, want, u->blob_len);
+	assert_int_equal(fakes[0].n_reads + fakes[1].n_reads, 4);
+	assert_int_equal(bs_blob_n_present(blob), 1);
+	assert_int_equal(stats().fetched_units, 1);
+	assert_int_equal(stats().reads + stats().misses, 0);
+	assert_int_equal(read_and_check(u->blob_off, u->blob_len), 0);
+	free(unit);
+	free(want);
+}
+
 static void equal_units_are_copied_not_fetched(void **state)
 {
 	static struct bs_blob_ops ops;
@@ -423,6 +480,8 @@ int main(void)
 		CASE(a_full_disk_is_served_from_memory),
 		CASE(the_background_completes_whatever_happens),
 		CASE(demand_joins_what_is_on_the_wire),
+		CASE(an_unpacker_without_memory_is_no_unpacker),
+		CASE(who_is_in_no_hurry_is_nobodys_demand),
 		CASE(equal_units_are_copied_not_fetched),
 		CASE(the_window_is_what_a_round_trip_carries),
 	};

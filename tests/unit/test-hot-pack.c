@@ -15,6 +15,7 @@
 #include "hot/pack.h"
 #include "hot/packcheck.h"
 #include "hot/proof.h"
+#include "hot/proofs.h"
 #include "hot/store.h"
 #include "image/frames.h"
 #include "image/table.h"
@@ -83,6 +84,115 @@ static uint8_t *write_pack(const struct bs_extent *extents, uint32_t n, uint64_t
 	bytes = malloc(*ret_len);
 	assert_int_equal(bs_pread_full(fd, bytes, *ret_len, 0), *ret_len);
 	return bytes;
+}
+
+/* --- of what a pack brought, without frames ----------------------------------------------- */
+
+static uint64_t lacking; /* a block that is not here after all */
+
+static int give_block(void *cookie, uint64_t block, void *out)
+{
+	if (block == lacking)
+		return -ENODATA;
+	memcpy(out, blob + block * 4096, 4096);
+	return 0;
+}
+
+static int give_some(void *cookie, struct bs_framer *framer, uint32_t frame, uint32_t mask,
+		     void *out, struct bs_digest *proof)
+{
+	return bs_proofs_make(cookie, framer, frame, mask, give_block, NULL, out, proof);
+}
+
+/* How many frames it took to write the pack; all its blocks are right. */
+static unsigned int frames_for(const struct bs_extent *e, uint32_t n, struct bs_proofs *proofs)
+{
+	static uint8_t out[BS_PACK_SEGMENT_BYTES_MAX];
+	const struct bs_pack_write_options o = { .table = &table,
+						 .table_digest = &table_digest,
+						 .frame = give_frame,
+						 .some = give_some,
+						 .cookie = proofs };
+	bs_autofd int fd = memfd_create("pack", MFD_CLOEXEC);
+	bs_auto(pack) struct bs_pack *p = NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t head, len;
+	uint8_t *bytes;
+
+	frames_asked = 0;
+	assert_int_equal(bs_pack_write(e, n, &o, fd, &head, &len, &err), 0);
+	bytes = malloc(len);
+	assert_int_equal(bs_pread_full(fd, bytes, len, 0), len);
+	assert_int_equal(bs_pack_read(bytes, head, &table, &table_digest, &p, &err), 0);
+	for (uint32_t i = 0; i < p->n_segments; i++) {
+		const struct bs_pack_segment *s = &p->segments[i];
+		uint8_t *at = out;
+
+		assert_int_equal(bs_pack_decode(f, p, &table, i, bytes + s->off, out), 0);
+		for (uint32_t k = s->first_extent; k < s->first_extent + s->n_extents; k++) {
+			size_t size = p->extents[k].n_blocks * 4096u;
+
+			assert_memory_equal(at, blob + p->extents[k].block * 4096u, size);
+			at += size;
+		}
+	}
+	free(bytes);
+	return frames_asked;
+}
+
+/* Every step'th block, in another order than the blob's: a frame is in several segments. */
+static uint32_t scattered(struct bs_extent *e, uint32_t first, uint32_t step)
+{
+	uint32_t n = 0, blocks = (uint32_t)table.blob_blocks;
+
+	for (uint32_t k = 0; k < 5; k++) {
+		for (uint32_t b = first + k * step; b < blocks; b += 5 * step)
+			e[n++] = (struct bs_extent){ b, 1 };
+	}
+	return n;
+}
+
+static void what_a_pack_brought_is_proven_anew_without_frames(void **state)
+{
+	static struct bs_extent e[N_BLOCKS_MAX];
+	bs_autofd int fd = memfd_create("proofs", MFD_CLOEXEC);
+	bs_auto(proofs) struct bs_proofs *proofs = NULL;
+	bs_auto(pack) struct bs_pack *p = NULL;
+	bs_autofree uint8_t *bytes = NULL;
+	struct bs_error err = BS_ERROR_INIT;
+	uint64_t head, len, x = 0;
+	uint32_t n = scattered(e, 0, 2);
+	int r;
+
+	lacking = UINT64_MAX;
+	bytes = write_pack(e, n, &head, &len, &r);
+	assert_int_equal(bs_pack_read(bytes, head, &table, &table_digest, &p, &err), 0);
+	assert_true(p->n_segments > 1);
+	proofs = bs_proofs_new(p, &table, fd);
+	assert_non_null(proofs);
+	assert_true(frames_for(e, n, proofs) > N_FRAMES / 2); /* nothing was kept yet */
+	for (uint32_t i = 0; i < p->n_segments; i++)
+		assert_int_equal(bs_proofs_keep(fd, p, &table, i, bytes + p->segments[i].off), 0);
+	/* the same, some of them in other company, and all in the order of the blob */
+	assert_int_equal(frames_for(e, n, proofs), 0);
+	assert_int_equal(frames_for(e, scattered(e, 0, 6), proofs), 0);
+	assert_int_equal(frames_for(e, scattered(e, 4, 14), proofs), 0);
+	for (n = 0; n * 2 < table.blob_blocks; n++)
+		e[n] = (struct bs_extent){ n * 2, 1 };
+	assert_int_equal(frames_for(e, n, proofs), 0);
+	/* a block that is not here, one that it never had, hashes that went bad */
+	lacking = 300;
+	assert_int_equal(frames_for(e, n, proofs), 1);
+	lacking = UINT64_MAX;
+	e[n++] = (struct bs_extent){ 301, 1 };
+	assert_int_equal(frames_for(e, n, proofs), 0); /* its hash was among the old ones' proof */
+	e[n - 1].block = (uint32_t)table.blob_blocks - 1 - (table.blob_blocks % 2 == 0 ? 0 : 1);
+	lacking = e[n - 1].block;
+	assert_int_equal(frames_for(e, n, proofs), 1);
+	lacking = UINT64_MAX;
+	n--;
+	assert_int_equal(bs_pwrite_full(fd, &x, sizeof(x), p->segments[0].off), 0);
+	assert_in_range(frames_for(e, n, proofs), 1, 2);
 }
 
 /* Every second block of the blob from the end on, then the rest in pieces of up to 300. */
@@ -352,6 +462,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		UNIT_TEST(every_block_comes_back),
+		UNIT_TEST(what_a_pack_brought_is_proven_anew_without_frames),
 		UNIT_TEST(a_whole_pack_is_proven_as_it_comes),
 		UNIT_TEST(the_same_extents_make_the_same_bytes),
 		UNIT_TEST(a_changed_segment_is_refused),

@@ -112,6 +112,30 @@ static void where_there_is_none_it_is_published(void **state)
 	assert_true(bs_digest_eq(&found.digest, &h.digest));
 }
 
+static int large_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
+			  struct bs_manifest *ret, struct bs_error *err)
+{
+	return bs_fail(err, -EFBIG, "too large");
+}
+
+/* It is none; left there it would keep a stale pack in its place for ever. */
+static void what_is_too_large_is_replaced(void **state)
+{
+	struct bs_repo_ops large = *repo->ops;
+	const struct bs_repo_ops *right = repo->ops;
+	const struct bs_digest old = { { 1 } };
+	struct bs_hot h, found;
+	int r;
+
+	large.get_manifest = large_manifest;
+	repo->ops = &large;
+	r = publish_over("a pack", &old, &h);
+	repo->ops = right;
+	assert_int_equal(r, 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &h.digest));
+}
+
 static void the_pack_refers_to_its_image(void **state)
 {
 	struct bs_manifest m = { 0 };
@@ -266,6 +290,7 @@ int main(void)
 		STORE_TEST(only_the_pack_that_is_meant_is_replaced),
 		STORE_TEST(where_there_is_none_it_is_published),
 		STORE_TEST(the_first_stays_unless_it_is_replaced),
+		STORE_TEST(what_is_too_large_is_replaced),
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(what_is_cut_off_is_no_verdict),
 		STORE_TEST(what_decides_on_a_start_goes_before_all_packs),

@@ -6,18 +6,22 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fanotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/latch.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "net/layout_files.h"
+#include "net/layout_reads.h"
 #include "net/referrers.h"
 #include "net/repo.h"
 
@@ -128,17 +132,11 @@ static void damaged_blobs_are_noticed(void **state)
 	assert_int_equal(bs_repo_get_blob_mem(r, &d, 3, 3, &got, NULL), 0);
 }
 
-static void read_done(struct bs_range *rg)
-{
-	*(int *)rg->cookie += 1;
-}
-
-static void ranges_are_read_at_once(void **state)
+static void ranges_are_read(void **state)
 {
 	bs_auto(repo) struct bs_repo *r = open_layout(*state);
 	char buf[10] = "";
-	int called = 0;
-	struct bs_range rg = { .buf = buf, .done = read_done, .cookie = &called };
+	struct bs_range rg = { .buf = buf };
 	static const struct {
 		uint64_t off;
 		size_t len;
@@ -156,18 +154,130 @@ static void ranges_are_read_at_once(void **state)
 	for (size_t i = 0; i < BS_ARRAY_LEN(cases); i++) {
 		rg.off = cases[i].off;
 		rg.len = cases[i].len;
-		bs_repo_read(r, &rg);
-		assert_int_equal(called, i + 1);
-		assert_int_equal(rg.result, cases[i].result);
+		assert_int_equal(bs_repo_read_wait(r, &rg), cases[i].result);
 		if (rg.result == 0)
 			assert_memory_equal(buf, "0123456789" + rg.off, rg.len);
 	}
 	bs_digest_of("", 0, &rg.blob);
 	rg.off = 0;
 	rg.len = 1;
-	bs_repo_read(r, &rg);
-	assert_int_equal(rg.result, -ENOENT);
+	assert_int_equal(bs_repo_read_wait(r, &rg), -ENOENT);
 	assert_true(rg.text[0] != '\0');
+}
+
+static int range_of(struct bs_repo *r, const struct bs_digest *d)
+{
+	char buf[1];
+	struct bs_range rg = { .blob = *d, .len = 1, .buf = buf };
+
+	return bs_repo_read_wait(r, &rg);
+}
+
+/* --- a store that hangs ------------------------------------------------------------------ */
+
+#define STALL_NS (200 * BS_NS_PER_MS)
+
+/* Opening the file hangs until the descriptor is closed; -EPERM and the like: not possible here. */
+static int make_hang(const struct dir *dir, const struct bs_digest *d)
+{
+	char path[160], hex[BS_DIGEST_TEXT_LEN];
+	bs_autofd int fd = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY | O_CLOEXEC);
+
+	(void)snprintf(path, sizeof(path), "%s/blobs/sha256/%s", dir->path, bs_digest_hex(d, hex));
+	if (fd < 0 || fanotify_mark(fd, FAN_MARK_ADD, FAN_OPEN_PERM, AT_FDCWD, path) < 0)
+		return -errno;
+	return bs_take_fd(&fd);
+}
+
+static void a_store_that_hangs_holds_up_nobody(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	struct bs_digest hanging, other;
+	bs_autofd int fd = -EBADF;
+	uint64_t begin;
+
+	bs_layout_set_stall(r, STALL_NS);
+	bs_digest_of("hangs", 5, &hanging);
+	bs_digest_of("other", 5, &other);
+	assert_int_equal(bs_repo_put_blob_mem(r, &hanging, "hangs", 5, NULL), 0);
+	assert_int_equal(bs_repo_put_blob_mem(r, &other, "other", 5, NULL), 0);
+	fd = make_hang(*state, &hanging);
+	if (fd < 0)
+		skip();
+	for (unsigned int i = 0; i < BS_READS_LOST_MAX; i++) {
+		/* given up in time, and what does not hang is read beside those that are lost */
+		begin = bs_clock_ns();
+		assert_int_equal(range_of(r, &hanging), -ETIMEDOUT);
+		assert_in_range(bs_clock_ns() - begin, STALL_NS, STALL_NS * 20);
+		if (i + 1 < BS_READS_LOST_MAX)
+			assert_int_equal(range_of(r, &other), 0);
+	}
+	/* no more threads for it: whatever is asked fails at once, and says why */
+	for (unsigned int i = 0; i < 100; i++) {
+		char buf[1];
+		struct bs_range rg = { .blob = i % 2 ? other : hanging, .len = 1, .buf = buf };
+
+		begin = bs_clock_ns();
+		assert_int_equal(bs_repo_read_wait(r, &rg), -ETIMEDOUT);
+		assert_true(bs_clock_ns() - begin < STALL_NS);
+		assert_non_null(strstr(rg.text, "hangs"));
+	}
+	/* it has come back */
+	fd = bs_close(fd);
+	for (unsigned int i = 0; i < 1000 && range_of(r, &hanging) < 0; i++)
+		(void)usleep(10000);
+	assert_int_equal(range_of(r, &hanging), 0);
+	assert_int_equal(range_of(r, &other), 0);
+}
+
+struct asked {
+	struct bs_range rg;
+	char buf[1];
+	struct bs_latch over;
+};
+
+static void note_over(struct bs_range *rg)
+{
+	bs_latch_open(rg->cookie);
+}
+
+/* Nothing of others goes before demand, nor takes all that reads; and all are given up, or read. */
+static void demand_is_read_beside_what_hangs_in_other_lanes(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	static struct asked asked[64];
+	struct bs_digest hanging, other;
+	bs_autofd int fd = -EBADF;
+
+	bs_layout_set_stall(r, STALL_NS * 5);
+	bs_digest_of("hangs", 5, &hanging);
+	bs_digest_of("other", 5, &other);
+	assert_int_equal(bs_repo_put_blob_mem(r, &hanging, "hangs", 5, NULL), 0);
+	assert_int_equal(bs_repo_put_blob_mem(r, &other, "other", 5, NULL), 0);
+	fd = make_hang(*state, &hanging);
+	if (fd < 0)
+		skip();
+	for (size_t i = 0; i < BS_ARRAY_LEN(asked); i++) {
+		struct asked *a = &asked[i];
+
+		a->over = (struct bs_latch)BS_LATCH_INIT;
+		a->rg = (struct bs_range){ .blob = hanging,
+					   .len = 1,
+					   .buf = a->buf,
+					   .lane = i % 2 ? BS_LANE_HOT : BS_LANE_BACKGROUND,
+					   .done = note_over,
+					   .cookie = &a->over };
+		bs_repo_read(r, &a->rg);
+	}
+	for (unsigned int i = 0; i < 10; i++)
+		assert_int_equal(range_of(r, &other), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(asked); i++) /* nothing was given up meanwhile */
+		assert_int_equal(__atomic_load_n(&asked[i].rg.ended_ns, __ATOMIC_RELAXED), 0);
+	for (size_t i = 0; i < BS_ARRAY_LEN(asked); i++) {
+		bs_latch_wait(&asked[i].over);
+		bs_latch_done(&asked[i].over);
+		assert_int_equal(asked[i].rg.result, -ETIMEDOUT);
+	}
 }
 
 static void a_tag_moves_to_the_latest_manifest(void **state)
@@ -401,19 +511,6 @@ static void make_layout(const char *path, const char *bytes, struct bs_digest *r
 	add_to_layout(path, bytes, ret);
 }
 
-static void note_range(struct bs_range *rg)
-{
-}
-
-static int range_of(struct bs_repo *r, const struct bs_digest *d)
-{
-	char buf[1];
-	struct bs_range rg = { .blob = *d, .len = 1, .buf = buf, .done = note_range };
-
-	bs_repo_read(r, &rg);
-	return rg.result;
-}
-
 static void a_directory_in_the_place_of_another_is_found(void **state)
 {
 	const struct dir *dir = *state;
@@ -543,7 +640,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAYOUT_TEST(blobs_go_in_and_out),
 		LAYOUT_TEST(damaged_blobs_are_noticed),
-		LAYOUT_TEST(ranges_are_read_at_once),
+		LAYOUT_TEST(ranges_are_read),
+		LAYOUT_TEST(a_store_that_hangs_holds_up_nobody),
+		LAYOUT_TEST(demand_is_read_beside_what_hangs_in_other_lanes),
 		LAYOUT_TEST(a_tag_moves_to_the_latest_manifest),
 		LAYOUT_TEST(referrers_are_found_in_both_ways),
 		LAYOUT_TEST(a_deleted_manifest_is_listed_nowhere),
