@@ -17,6 +17,7 @@
 #include "ctl/conf.h"
 #include "hdfs/store.h"
 #include "net/auth.h"
+#include "net/layout.h"
 #include "net/loop.h"
 #include "net/repo.h"
 

@@ -191,6 +191,7 @@ int bs_ckptworker_main(const struct bs_conf *conf, int control)
 	bs_program_oom_score(0); /* it holds what containers write: not spared as bootseerd is */
 	/* whoever had bootseerd started is nobody to HDFS: the configuration says who is */
 	(void)unsetenv("HADOOP_USER_NAME");
+	(void)unsetenv("HADOOP_TOKEN_FILE_LOCATION");
 	(void)prctl(PR_SET_NAME, NAME, 0, 0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
 	v.control = control;

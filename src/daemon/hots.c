@@ -202,27 +202,51 @@ void hots_released(struct super *s, const char *container)
 	}
 }
 
-/* Whether who holds a lease by that name is the container ID, of which at least 12 digits do. */
-static bool is_named(const char *lease, const char *id)
+/* Of the container ID, or of one whose id only begins so. A lease is ID@ROOT. */
+static bool is_recorded(const struct recorded_mount *r, const char *id, bool begins)
 {
-	const char *rest = bs_str_after(lease, id);
+	const char *rest = r->container && r->workload && r->until_ns
+				   ? bs_str_after(r->container, id)
+				   : NULL;
 
-	return rest && (*rest == '@' || strlen(id) >= ID_BEGIN_MIN);
+	return rest && (begins || (*rest == '@' && !strchr(rest + 1, '@')));
+}
+
+/* One of a beginning that engines show, if there is only one. */
+static struct recorded_mount *only_one(struct super *s, const char *id)
+{
+	struct recorded_mount *found = NULL;
+
+	if (strlen(id) < ID_BEGIN_MIN || id[strspn(id, "0123456789abcdef")])
+		return NULL;
+	bs_list_for_each(it, &s->recorded) {
+		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
+
+		if (!is_recorded(r, id, true))
+			continue;
+		if (found)
+			return NULL;
+		found = r;
+	}
+	return found;
 }
 
 bool hots_ready(struct super *s, const char *id)
 {
+	struct recorded_mount *r;
 	bool found = false;
 
 	bs_list_for_each(it, &s->recorded) {
-		struct recorded_mount *r = bs_list_entry(it, struct recorded_mount, all);
-
-		if (!r->container || !r->workload || !r->until_ns || !is_named(r->container, id))
+		r = bs_list_entry(it, struct recorded_mount, all);
+		if (!is_recorded(r, id, false))
 			continue;
 		stop_recording(s, r);
 		found = true;
 	}
-	return found;
+	r = found ? NULL : only_one(s, id);
+	if (r)
+		stop_recording(s, r);
+	return found || r;
 }
 
 static void begin_recorded(struct super *s, const struct hot *h, const char *bdi, int mnt)

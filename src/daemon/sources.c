@@ -17,6 +17,7 @@
 #include "ctl/conf.h"
 #include "daemon/broker.h"
 #include "hdfs/store.h"
+#include "net/layout.h"
 #include "net/repo.h"
 #include "oci/ref.h"
 

@@ -718,6 +718,7 @@ int bs_worker_main(const struct bs_conf *conf, int control)
 	bs_msg_init(&ready, BS_MSG_READY, 0);
 	/* whoever had bootseerd started is nobody to HDFS: the configuration says who is */
 	(void)unsetenv("HADOOP_USER_NAME");
+	(void)unsetenv("HADOOP_TOKEN_FILE_LOCATION");
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN); /* a limit is an error like a full disk */
 	r = shut_in(conf, control, &start, &err);

@@ -210,7 +210,7 @@ static struct bs_writer *lender(const struct bs_writer *w)
 		if (o == w)
 			continue;
 		(void)pthread_mutex_lock(&o->lock);
-		has = o->buffered > o->sending && !o->error;
+		has = o->buffered > o->sending;
 		(void)pthread_mutex_unlock(&o->lock);
 		if (!has || pthread_mutex_trylock(&o->io) != 0)
 			continue;
@@ -221,7 +221,10 @@ static struct bs_writer *lender(const struct bs_writer *w)
 	return found;
 }
 
-/* A page of another file: what is wrong with it is told to who writes that. */
+/*
+ * A page of another file: what is wrong with it is told to who writes that. What failed is lost,
+ * and its pages are memory only.
+ */
 static bool borrow(struct bs_writer *w)
 {
 	struct bs_writer *o = lender(w);
@@ -230,7 +233,9 @@ static bool borrow(struct bs_writer *w)
 	if (!o)
 		return false;
 	v = victim(o, NULL);
-	if (v)
+	if (v && bs_writer_error(o, NULL) < 0)
+		bs_writer_drop_page(o, &v->page);
+	else if (v)
 		(void)give_up(o, v, NULL);
 	(void)pthread_mutex_unlock(&o->io);
 	(void)bs_writer_unref(o);

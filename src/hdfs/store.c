@@ -19,6 +19,7 @@
 #include "hdfs/storepriv.h"
 
 #define CLIENTS_MAX 16u
+#define ASKERS_MAX 8u /* of a cluster that is silent: each lasts as long as its requests */
 #define ASK_STACK ((size_t)256 << 10)
 
 struct bs_stores {
@@ -274,22 +275,45 @@ static void asking_unref(struct asking *a)
 	free(a);
 }
 
+static bool begin_asking(struct bs_store_client *c)
+{
+	bool may;
+
+	(void)pthread_mutex_lock(&c->lock);
+	may = c->askers < ASKERS_MAX;
+	c->askers += may;
+	(void)pthread_mutex_unlock(&c->lock);
+	return may;
+}
+
+static void end_asking(struct bs_store_client *c)
+{
+	(void)pthread_mutex_lock(&c->lock);
+	c->askers--;
+	(void)pthread_mutex_unlock(&c->lock);
+}
+
 static void *ask_main(void *cookie)
 {
 	struct asking *a = cookie;
 
 	a->result = bs_layout_get_manifest(a->repo, a->ref, &BS_LOOK_NEEDED, &a->found, &a->err);
 	bs_latch_open(&a->over);
+	end_asking(bs_store_of(a->repo)->client);
 	asking_unref(a);
 	return NULL;
 }
 
 static int ask(struct asking *a, uint64_t wait_ns, struct bs_manifest *ret, struct bs_error *err)
 {
+	struct bs_store_client *c = bs_store_of(a->repo)->client;
 	pthread_attr_t attr;
 	pthread_t t;
 	int r;
 
+	if (!begin_asking(c))
+		return bs_fail(err, -ETIMEDOUT, "%s: no answer to %u others yet", a->repo->name,
+			       ASKERS_MAX);
 	(void)pthread_attr_init(&attr);
 	(void)pthread_attr_setstacksize(&attr, ASK_STACK);
 	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -298,6 +322,7 @@ static int ask(struct asking *a, uint64_t wait_ns, struct bs_manifest *ret, stru
 	(void)pthread_attr_destroy(&attr);
 	if (r < 0) {
 		a->refs = 1;
+		end_asking(c);
 		return bs_fail_errno(err, r, "%s: start a thread", a->repo->name);
 	}
 	if (!bs_latch_wait_for(&a->over, wait_ns))

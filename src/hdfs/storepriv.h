@@ -36,6 +36,7 @@ struct bs_store_client {
 	uint64_t background_ns; /* none of that lane before */
 	pthread_t threads[BS_STORE_THREADS];
 	unsigned int n_threads;
+	unsigned int askers; /* threads that wait for a manifest, whoever still does */
 	bool stop;
 };
 

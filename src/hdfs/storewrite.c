@@ -24,9 +24,12 @@
 #include "net/layout_index.h"
 
 #define CHUNK ((size_t)4 << 20)
-#define LOCK_STALE_NS (15 * BS_NS_PER_S) /* the same lock for so long is a dead writer's */
+#define LOCK_STALE_NS (35 * BS_NS_PER_S) /* a dead writer's: longer than any request may take */
 #define LOCK_WAIT_NS (180 * BS_NS_PER_S)
-#define LOCK_POLL_NS (100 * BS_NS_PER_MS)
+#define LOCK_POLL_NS (100 * BS_NS_PER_MS) /* at first */
+#define LOCK_POLL_MAX_NS (2 * BS_NS_PER_S)
+#define TEMPORARY ".tmp-"
+#define TEMPORARY_MS (UINT64_C(24) * 3600 * 1000) /* a writer is dead by then */
 #define CHANGE_TRIES 10u
 
 static struct bs_ckpt *tree(const struct bs_store *s)
@@ -86,7 +89,10 @@ static int write_new(struct bs_store *s, const char *path, const struct bytes *b
 		(void)bs_ckpt_close(f, NULL);
 		return r;
 	}
-	return bs_ckpt_close(f, err);
+	r = bs_ckpt_close(f, err);
+	if (r < 0)
+		(void)bs_nn_delete(namenode(s), path, false, NULL);
+	return r;
 }
 
 /* DIR/.tmp-ID beside path; malloc'ed, NULL: out of memory. */
@@ -94,9 +100,9 @@ static char *temporary(const char *path)
 {
 	char id[BS_STRIPES_ID_LEN + 1];
 
-	return bs_ckpt_new_id(id) < 0
-		       ? NULL
-		       : bs_strf("%.*s/.tmp-%s", (int)(strrchr(path, '/') - path), path, id);
+	return bs_ckpt_new_id(id) < 0 ? NULL
+				      : bs_strf("%.*s/" TEMPORARY "%s",
+						(int)(strrchr(path, '/') - path), path, id);
 }
 
 /* What was written at made takes the name path. */
@@ -168,6 +174,30 @@ static int is_blob(int fd, uint64_t size, const struct bs_digest *d)
 	return (int)n;
 }
 
+/* By the NameNode's clock: it is no earlier than the youngest entry. */
+static void sweep_temporaries(struct bs_store *s, const char *dir)
+{
+	struct bs_hdfs_list list = { 0 };
+	uint64_t now_ms = 0;
+
+	if (bs_nn_list(namenode(s), dir, &list, NULL) < 0)
+		return;
+	for (size_t i = 0; i < list.n; i++)
+		now_ms = BS_MAX(now_ms, list.v[i].mtime_ms);
+	for (size_t i = 0; i < list.n; i++) {
+		const struct bs_hdfs_status *st = &list.v[i];
+		bs_autofree char *path = NULL;
+
+		if (st->type != BS_HDFS_FILE || !bs_str_after(st->name, TEMPORARY) ||
+		    now_ms - st->mtime_ms < TEMPORARY_MS)
+			continue;
+		path = bs_hdfs_path_child(dir, st->name);
+		if (path)
+			(void)bs_nn_delete(namenode(s), path, false, NULL);
+	}
+	bs_hdfs_list_done(&list);
+}
+
 /* What writers that died left, once. */
 static void sweep(struct bs_store *s)
 {
@@ -178,6 +208,8 @@ static void sweep(struct bs_store *s)
 		return;
 	(void)bs_ckpt_gc(tree(s), dir, &gc, NULL);
 	(void)bs_ckpt_gc(tree(s), s->dir, &gc, NULL);
+	sweep_temporaries(s, dir);
+	sweep_temporaries(s, s->dir);
 }
 
 static int make_dirs(struct bs_store *s, struct bs_error *err)
@@ -190,12 +222,14 @@ static int make_dirs(struct bs_store *s, struct bs_error *err)
 static int put_blob(struct bs_store *s, const char *path, const struct bytes *b,
 		    struct bs_error *err)
 {
-	uint64_t len = 0;
-	int r = look(s, path, NULL, &len, err);
-	bool replace = r == 1; /* one of another length is good for nothing */
+	struct bs_hdfs_status st = { 0 };
+	int r = bs_ckpt_stat(tree(s), path, &st, err);
+	bool replace = r == 0; /* one of another length is good for nothing */
+	uint64_t len = st.len;
 
-	if (r < 0 || (r == 1 && len == b->len))
-		return r < 0 ? r : 0;
+	bs_hdfs_status_done(&st);
+	if ((r < 0 && r != -ENOENT) || (r == 0 && len == b->len))
+		return r;
 	r = put_file(s, path, b, replace, err);
 	if (r == -ENOENT) { /* a layout without any blob */
 		r = make_dirs(s, err);
@@ -284,41 +318,78 @@ int bs_store_read_index(struct bs_repo *r, struct bs_json **ret, struct bs_error
 
 /* Somebody's lock is seen; whether it is the same for too long. */
 struct seen {
-	uint64_t id, since_ns;
+	uint64_t id, since_ns, pause_ns;
 };
 
-static int wait_for_lock(struct bs_store *s, const char *path, struct seen *seen,
+/* A dead writer's lock goes; another one that was made meanwhile stays. */
+static int break_lock(struct bs_store *s, const char *path, uint64_t stale, struct bs_error *err)
+{
+	bs_autofree char *aside = temporary(path);
+	uint64_t id = 0;
+	int r = aside ? bs_nn_rename(namenode(s), path, aside, false, err)
+		      : bs_store_no_memory(s, err);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = look(s, aside, &id, NULL, err);
+	if (r == 1 && id != stale && bs_nn_rename(namenode(s), aside, path, false, NULL) == 0)
+		return 0;
+	(void)bs_nn_delete(namenode(s), aside, false, NULL);
+	return r < 0 ? r : 0;
+}
+
+static int wait_for_lock(struct bs_store *s, const char *path, uint64_t id, struct seen *seen,
 			 struct bs_error *err)
 {
 	const uint64_t now = bs_clock_ns();
-	uint64_t id = 0;
-	int r = look(s, path, &id, NULL, err);
 
-	if (r <= 0)
-		return r;
 	if (id != seen->id)
-		*seen = (struct seen){ id, now };
-	if (now - seen->since_ns >= LOCK_STALE_NS) {
-		r = bs_nn_delete(namenode(s), path, false, err);
-		return r == -ENOENT ? 0 : r;
-	}
-	bs_clock_sleep(LOCK_POLL_NS);
+		*seen = (struct seen){ id, now, LOCK_POLL_NS };
+	if (now - seen->since_ns >= LOCK_STALE_NS)
+		return break_lock(s, path, id, err);
+	/* not all at once who wait together */
+	bs_clock_sleep(seen->pause_ns / 2 + now % seen->pause_ns);
+	seen->pause_ns = BS_MIN(2 * seen->pause_ns, LOCK_POLL_MAX_NS);
 	return 0;
 }
 
-/* *ret_id: the lock that is ours. */
+/* *ret_id: the lock that is ours. -EEXIST: somebody else has it. */
+static int make_lock(struct bs_store *s, const char *path, uint64_t *ret_id, struct bs_error *err)
+{
+	bs_autofree char *made = temporary(path);
+	int r = made ? write_new(s, made, &(struct bytes){ .data = "", .len = 0 }, err)
+		     : bs_store_no_memory(s, err);
+
+	if (r < 0)
+		return r;
+	r = look(s, made, ret_id, NULL, err); /* which it keeps when it is renamed */
+	if (r == 0)
+		r = bs_fail(err, -EIO, "'%s' is gone", made);
+	if (r < 0) {
+		(void)bs_nn_delete(namenode(s), made, false, NULL);
+		return r;
+	}
+	return publish(s, made, path, false, err);
+}
+
 static int lock(struct bs_store *s, const char *path, uint64_t *ret_id, struct bs_error *err)
 {
 	const uint64_t deadline = bs_clock_ns() + LOCK_WAIT_NS;
 	struct seen seen = { 0 };
+	uint64_t id = 0;
 	int r;
 
 	do {
-		r = put_file(s, path, &(struct bytes){ .data = "", .len = 0 }, false, err);
-		if (r == 0 && look(s, path, ret_id, NULL, err) == 1)
-			return 0;
-		if (r == -EEXIST || r == 0)
-			r = wait_for_lock(s, path, &seen, err);
+		r = look(s, path, &id, NULL, err);
+		if (r == 1) {
+			r = wait_for_lock(s, path, id, &seen, err);
+		} else if (r == 0) {
+			r = make_lock(s, path, ret_id, err);
+			if (r == 0)
+				return 0;
+			if (r == -EEXIST)
+				r = 0;
+		}
 		if (r < 0)
 			return r;
 	} while (bs_clock_ns() < deadline);
@@ -333,14 +404,34 @@ static void unlock(struct bs_store *s, const char *path, uint64_t mine)
 		(void)bs_nn_delete(namenode(s), path, false, NULL);
 }
 
-/* The new index takes the old one's place, unless the lock is not ours any more: -ESTALE. */
-static int write_index(struct bs_store *s, const struct bs_json *index, const char *lock_path,
-		       uint64_t mine, struct bs_error *err)
+/* What a change of the index begins with: the lock, and the index that it was read from. */
+struct held {
+	const char *lock;
+	uint64_t lock_id, index_id;
+};
+
+static int is_held(struct bs_store *s, const struct held *h, const char *index,
+		   struct bs_error *err)
+{
+	uint64_t id = 0;
+	int r = look(s, h->lock, &id, NULL, err);
+
+	if (r >= 0 && (r == 0 || id != h->lock_id))
+		return -ESTALE;
+	if (r >= 0)
+		r = look(s, index, &id, NULL, err);
+	if (r >= 0 && (r == 0 || id != h->index_id))
+		return -ESTALE;
+	return r < 0 ? r : 0;
+}
+
+/* The new index takes the old one's place, unless it is not ours to change any more: -ESTALE. */
+static int write_index(struct bs_store *s, const struct bs_json *index, const struct held *h,
+		       struct bs_error *err)
 {
 	bs_autofree char *path = bs_hdfs_path_child(s->dir, "index.json");
 	bs_autofree char *made = path ? temporary(path) : NULL;
 	bs_autobuf out = BS_BUF_INIT(BS_LAYOUT_INDEX_MAX);
-	uint64_t id = 0;
 	int r = made ? bs_json_write(index, &out) : -ENOMEM;
 
 	if (r < 0)
@@ -348,9 +439,7 @@ static int write_index(struct bs_store *s, const struct bs_json *index, const ch
 	r = write_new(s, made, &(struct bytes){ .data = out.data, .len = out.len }, err);
 	if (r < 0)
 		return r;
-	r = look(s, lock_path, &id, NULL, err);
-	if (r >= 0 && (r == 0 || id != mine))
-		r = -ESTALE;
+	r = is_held(s, h, path, err);
 	if (r < 0) {
 		(void)bs_nn_delete(namenode(s), made, false, NULL);
 		return r;
@@ -359,13 +448,16 @@ static int write_index(struct bs_store *s, const struct bs_json *index, const ch
 }
 
 /* With the lock. 1: changed; 0: there is nothing to change; -ESTALE: the lock was lost. */
-static int change(struct bs_store *s, const char *lock_path, uint64_t mine,
+static int change(struct bs_store *s, struct held *h,
 		  int (*fn)(struct bs_json *index, void *cookie), void *cookie,
 		  struct bs_error *err)
 {
+	bs_autofree char *path = bs_hdfs_path_child(s->dir, "index.json");
 	bs_auto(json) struct bs_json *index = NULL;
-	int r = bs_store_read_index(&s->base.repo, &index, err);
+	int r = path ? look(s, path, &h->index_id, NULL, err) : bs_store_no_memory(s, err);
 
+	if (r >= 0)
+		r = bs_store_read_index(&s->base.repo, &index, err);
 	if (r < 0)
 		return r;
 	r = fn(index, cookie);
@@ -373,7 +465,7 @@ static int change(struct bs_store *s, const char *lock_path, uint64_t mine,
 		return bs_fail_errno(err, r, "index.json");
 	if (r == 0)
 		return 0;
-	r = write_index(s, index, lock_path, mine, err);
+	r = write_index(s, index, h, err);
 	return r < 0 ? r : 1;
 }
 
@@ -382,26 +474,28 @@ int bs_store_change_index(struct bs_repo *r, int (*fn)(struct bs_json *index, vo
 {
 	struct bs_store *s = bs_store_of(r);
 	bs_autofree char *path = bs_hdfs_path_child(s->dir, ".lock");
+	struct held h = { .lock = path };
 	bool changed = false;
-	uint64_t id = 0;
 	int rc;
 
 	if (!path)
 		return bs_store_no_memory(s, err);
 	(void)pthread_mutex_lock(&s->client->writing);
-	rc = lock(s, path, &id, err);
+	rc = lock(s, path, &h.lock_id, err);
 	/* until it is seen to be in: a lock that was taken away lets two write at once */
 	for (unsigned int i = 0; rc == 0 && i < CHANGE_TRIES; i++) {
-		rc = change(s, path, id, fn, cookie, err);
+		rc = change(s, &h, fn, cookie, err);
 		if (rc == 0)
 			break;
 		changed = changed || rc == 1;
 		if (rc == -ESTALE)
-			rc = lock(s, path, &id, err);
+			rc = lock(s, path, &h.lock_id, err);
 		else if (rc == 1)
 			rc = 0;
+		if (rc == 0 && i + 1 == CHANGE_TRIES)
+			rc = bs_fail(err, -EAGAIN, "others change it all the time");
 	}
-	unlock(s, path, id);
+	unlock(s, path, h.lock_id);
 	(void)pthread_mutex_unlock(&s->client->writing);
 	return told(s, rc < 0 ? rc : changed, "change index.json", err);
 }

@@ -26,6 +26,7 @@
 #include "base/json.h"
 #include "base/lock.h"
 #include "base/str.h"
+#include "net/layout.h"
 #include "net/layout_files.h"
 #include "net/layout_impl.h"
 #include "net/layout_index.h"

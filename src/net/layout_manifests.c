@@ -184,8 +184,11 @@ static int add_if_referrer(struct bs_repo *r, const struct bs_json *entry,
 
 	if (!text || !type || bs_digest_parse(text, strlen(text), &d) < 0)
 		return 0;
-	if (read_manifest(r, &d, true, &m, NULL) < 0)
+	rc = read_manifest(r, &d, true, &m, err);
+	if (rc == -ENOENT || rc == -EBADMSG || rc == -EFBIG || rc == -EINVAL)
 		return 0; /* an entry whose blob is not here says nothing about the others */
+	if (rc < 0)
+		return rc;
 	rc = bs_referrers_describe(m.bytes, m.len, type, &its, &desc, NULL);
 	bs_manifest_done(&m);
 	if (rc == -ENOMEM)

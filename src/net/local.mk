@@ -7,7 +7,7 @@ src_net_libnet_a_SOURCES = \
 	%D%/call.c %D%/call.h \
 	%D%/header.c %D%/header.h \
 	%D%/http.c %D%/http.h \
-	%D%/layout.c \
+	%D%/layout.c %D%/layout.h \
 	%D%/layout_files.c %D%/layout_files.h \
 	%D%/layout_impl.h \
 	%D%/layout_index.c %D%/layout_index.h \

@@ -206,30 +206,7 @@ int bs_repo_get_referrers(struct bs_repo *r, const struct bs_digest *subject,
 int bs_repo_delete_manifest(struct bs_repo *r, const struct bs_digest *d,
 			    const struct bs_digest *subject, struct bs_error *err);
 
-/* --- the implementations' constructors ----------------------------------------------------- */
-
-/*
- * An OCI layout (image-spec, image-layout.md), all of it beneath dirfd, which is
- * duplicated. create: make what is missing.
- */
-int bs_layout_open(int dirfd, const char *shown_name, bool create, struct bs_repo **ret,
-		   struct bs_error *err);
-
-/*
- * The directory of a layout's path may be replaced by another while the layout is open. fn
- * opens what the path names now (a descriptor or -errno) and may block; it is asked when
- * something is not there (a range: at most once a second), on the thread that looks for it,
- * and not when something is put. free_cookie is called at the layout's end. Before the repository
- * is shared.
- */
-void bs_layout_follow(struct bs_repo *r, int (*fn)(void *cookie), void *cookie,
-		      void (*free_cookie)(void *cookie));
-
-/*
- * A range of which nothing comes for so long is given up, -ETIMEDOUT (net/layout_reads.h); 0: 15 s.
- * Before the repository is shared.
- */
-void bs_layout_set_stall(struct bs_repo *r, uint64_t ns);
+/* --- a registry's repository; net/layout.h has a directory's -------------------------------- */
 
 /* User name and secret for a host; both malloc'ed. -ENOENT: anonymous. An empty user: secret is an identity token. */
 typedef int bs_credential_fn(void *cookie, const char *host, char **ret_user, char **ret_secret,

@@ -25,6 +25,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "net/auth.h"
+#include "net/layout.h"
 #include "net/loop.h"
 #include "net/referrers.h"
 #include "net/repo.h"

@@ -14,6 +14,7 @@
 #include "base/rmtree.h"
 #include "base/str.h"
 #include "hot/store.h"
+#include "net/layout.h"
 #include "net/repo.h"
 
 static char dir[32];

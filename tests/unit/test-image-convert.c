@@ -26,6 +26,7 @@
 #include "image/open.h"
 #include "image/tree.h"
 #include "net/referrers.h"
+#include "net/layout.h"
 #include "net/repo.h"
 #include "tarbuild.h"
 

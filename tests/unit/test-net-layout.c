@@ -23,6 +23,7 @@
 #include "net/layout_files.h"
 #include "net/layout_reads.h"
 #include "net/referrers.h"
+#include "net/layout.h"
 #include "net/repo.h"
 
 struct dir {
