@@ -176,7 +176,7 @@ static void submit_job(struct job *j, struct unpacker *un)
 		submit(r);
 }
 
-/* Not on the loop's own thread: a source that is a directory is read on the spot. */
+/* Not on the loop's own thread, which has else to do. */
 static void submit_later(void *cookie)
 {
 	struct stream_range *r = cookie;
@@ -587,9 +587,7 @@ static void range_ended(struct job *j, struct unpacker *un)
 
 	if (r->range.result < 0) {
 		(void)pthread_mutex_lock(&st->fill->lock);
-		r->asked = false;
-		r->failed_ns = now;
-		bs_stream_doubt(r);
+		bs_stream_failed(r, now);
 		(void)pthread_mutex_unlock(&st->fill->lock);
 		try_again(r);
 		return;

@@ -54,6 +54,7 @@ struct bs_stream_result {
 	 * -EIO, -EOPNOTSUPP: not all came; -ENOSPC …: not all was stored
 	 */
 	int error;
+	char why[160];		 /* the last cause of a range that did not come; "" */
 	unsigned int wrong;	 /* segments that came and were wrong, each time */
 	char wrong_source[256];	 /* the last to give one; "" */
 	uint64_t bytes;		 /* that came over the network */

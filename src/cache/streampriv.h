@@ -7,6 +7,8 @@
 #ifndef BS_CACHE_STREAMPRIV_H
 #define BS_CACHE_STREAMPRIV_H
 
+#include <stdio.h>
+
 #include "cache/fillpriv.h"
 #include "cache/flows.h"
 #include "cache/stream.h"
@@ -93,6 +95,19 @@ static inline void bs_stream_doubt(struct stream_range *r)
 {
 	r->stream->doubtful += !r->doubtful;
 	r->doubtful = true;
+}
+
+/* Its range came to nothing. Lock held. */
+static inline void bs_stream_failed(struct stream_range *r, uint64_t now_ns)
+{
+	struct bs_stream_result *to = &r->stream->result;
+
+	if (r->range.text[0])
+		(void)snprintf(to->why, sizeof(to->why), "%.*s", (int)sizeof(to->why) - 1,
+			       r->range.text);
+	r->asked = false;
+	r->failed_ns = now_ns;
+	bs_stream_doubt(r);
 }
 
 /* Whether something of it comes, or is just going to. Lock held. */

@@ -355,7 +355,7 @@ static void tell_end(struct bs_hotstart *hs, const struct streamed *s,
 		how = "no source has its bytes any more: the next start here is recorded to make "
 		      "another";
 	else if (result->error)
-		how = "it did not come whole: the next start asks for it again";
+		how = "it did not come whole, the next start asks for it again";
 	else if (result->wrong)
 		how = "wrong bytes of it came, and right ones from elsewhere";
 	else
@@ -366,7 +366,9 @@ static void tell_end(struct bs_hotstart *hs, const struct streamed *s,
 			 bs_digest_text(&s->image->digest, image), how,
 			 result->wrong ? "; the last to give wrong bytes was '" : "",
 			 result->wrong_source, result->wrong ? "'" : "",
-			 result->error ? strerror(-result->error) : "look at that store");
+			 !result->error	  ? "look at that store"
+			 : result->why[0] ? result->why
+					  : strerror(-result->error));
 }
 
 static void op_done(void *cookie, const struct bs_stream_result *result)
@@ -674,14 +676,14 @@ static int open_pack(struct bs_hotstart *hs, const struct bs_hotstart_request *r
 
 /* Every place that the start names may have it, and serve when another has gone. */
 static struct bs_origin *find_origin(struct bs_hotstart *hs, struct places from,
-				     const struct bs_hot *hot)
+				     const struct bs_hot *hot, struct bs_error *err)
 {
 	struct bs_origin *o = bs_origin_new(&hot->pack.digest);
 
 	for (size_t i = 0; o && i < from.n; i++) {
 		bs_auto(repo) struct bs_repo *repo = NULL;
 
-		if (hs->o.open_source(hs->o.cookie, from.v[i], &repo, NULL) == 0)
+		if (hs->o.open_source(hs->o.cookie, from.v[i], &repo, err) == 0)
 			bs_origin_add(o, &repo, 1);
 	}
 	return o;
@@ -691,18 +693,26 @@ static struct bs_origin *find_origin(struct bs_hotstart *hs, struct places from,
 static void start_stream(struct bs_hotstart *hs, const struct bs_hotstart_request *rq,
 			 const struct bs_hotstart_plan *p, struct streamed *s)
 {
-	bs_auto(origin) struct bs_origin *origin = find_origin(hs, places_of(rq, p), &s->hot);
+	struct bs_error err = BS_ERROR_INIT;
+	bs_auto(origin) struct bs_origin *origin = find_origin(hs, places_of(rq, p), &s->hot, &err);
 	struct bs_stream_options o = { .blob = s->image->blob,
 				       .origin = origin,
 				       .n_segments = s->pack->n_segments,
 				       .parallel_max = hs->o.parallel_max,
 				       .ops = &stream_ops,
 				       .cookie = s };
-	const struct bs_stream_result none = { .error = -ENOMEM };
+	struct bs_stream_result none = { .error = -ENOMEM };
+	size_t n = 0;
 
+	if (origin)
+		(void)bs_repo_unref(bs_origin_pick(origin, 0, &n));
+	if (origin && n == 0) {
+		none.error = -EIO;
+		(void)snprintf(none.why, sizeof(none.why), "%.150s", bs_error_text(&err));
+	}
 	bs_hotwatch_streams(hs->watch, &s->hot.image.digest, true);
 	hs->o.streaming(hs->o.cookie, &s->hot.image.digest, s->hot.workload, true);
-	if (!origin || bs_fill_stream(hs->o.fill, &o) < 0)
+	if (n == 0 || bs_fill_stream(hs->o.fill, &o) < 0)
 		op_done(s, &none);
 }
 

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -200,6 +201,7 @@ static void fake_read(struct bs_repo *r, struct bs_range *rg)
 	if (rg->blob.b[0] != 2 || !__atomic_load_n(&f->queue, __ATOMIC_ACQUIRE))
 		__atomic_store_n(&rg->started_ns, bs_clock_ns(), __ATOMIC_RELAXED);
 	if (rg->blob.b[0] == 2 && __atomic_load_n(&f->n_fail, __ATOMIC_RELAXED) > 0) {
+		(void)snprintf(rg->text, sizeof(rg->text), "it is away");
 		__atomic_sub_fetch(&f->n_fail, 1, __ATOMIC_RELAXED);
 		rg->result = f->failure ? f->failure : -EREMOTEIO;
 	}
@@ -675,6 +677,7 @@ static void a_dead_source_ends_the_stream_and_readers_go_on(void **state)
 	read_end(&w[1]);
 	wait_ended();
 	assert_int_equal(result.error, -EIO);
+	assert_string_equal(result.why, "it is away");
 	assert_true(fake.n_demand >= 1);
 	assert_int_equal(stats().failed_reads, 0);
 }
