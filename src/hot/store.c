@@ -287,21 +287,21 @@ int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_ta
 	return 0;
 }
 
-int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
-		   int pack_fd, bool replace, struct bs_error *err)
+/* What the tag has when the pack takes it. */
+struct over {
+	bool guarded;
+	const struct bs_digest *was; /* NULL: nothing */
+};
+
+static int publish(struct bs_repo *repo, struct bs_hot *h, const struct over *over,
+		   const void *profile, size_t profile_len, int pack_fd, struct bs_error *err)
 {
 	bs_autofree char *text = NULL;
 	char tag[BS_HOT_TAG_LEN];
-	struct bs_hot other;
+	struct bs_hot is;
 	size_t len;
-	int r;
+	int r = bs_hot_describe(h, profile, profile_len, pack_fd, err);
 
-	r = replace ? -ENOENT : bs_hot_find(repo, &h->image.digest, h->workload, 0, &other, err);
-	if (r == 0)
-		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
-	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG) /* there may be one */
-		return r;
-	r = bs_hot_describe(h, profile, profile_len, pack_fd, err);
 	if (r == 0)
 		r = put_blobs(repo, h, profile, pack_fd, err);
 	if (r == 0)
@@ -309,13 +309,38 @@ int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, 
 	if (r < 0)
 		return r;
 	bs_digest_of(text, len, &h->digest);
-	return bs_repo_put_manifest(repo, bs_hot_tag(&h->image.digest, h->workload, tag),
-				    BS_MEDIA_OCI_MANIFEST, text, len, err);
+	(void)bs_hot_tag(&h->image.digest, h->workload, tag);
+	if (!over->guarded)
+		return bs_repo_put_manifest(repo, tag, BS_MEDIA_OCI_MANIFEST, text, len, err);
+	r = bs_repo_put_manifest_over(repo, tag, over->was, BS_MEDIA_OCI_MANIFEST, text, len, err);
+	if (r != -EEXIST)
+		return r;
+	/* a layout may list what it has not */
+	if (bs_hot_find(repo, &h->image.digest, h->workload, 0, &is, NULL) == -ENOENT)
+		return bs_repo_put_manifest(repo, tag, BS_MEDIA_OCI_MANIFEST, text, len, err);
+	return bs_fail(err, r, "hot pack: there is one, made by another");
+}
+
+int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
+		   int pack_fd, bool replace, struct bs_error *err)
+{
+	struct over over = { .guarded = false };
+	struct bs_hot other;
+	int r;
+
+	r = replace ? -EBADMSG : bs_hot_find(repo, &h->image.digest, h->workload, 0, &other, err);
+	if (r == 0)
+		return bs_fail(err, -EEXIST, "hot pack: there is one, made by another");
+	over.guarded = r == -ENOENT;
+	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG) /* there may be one */
+		return r;
+	return publish(repo, h, &over, profile, profile_len, pack_fd, err);
 }
 
 int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_digest *old_pack,
 			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err)
 {
+	struct over over = { .guarded = false };
 	struct bs_hot is;
 	int r = bs_hot_find(repo, &h->image.digest, h->workload, 0, &is, err);
 
@@ -323,5 +348,7 @@ int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_
 		return bs_fail(err, -EEXIST, "hot pack: there is another by now");
 	if (r < 0 && r != -ENOENT && r != -EBADMSG && r != -EFBIG)
 		return r;
-	return bs_hot_publish(repo, h, profile, profile_len, pack_fd, true, err);
+	if (r == 0 || r == -ENOENT)
+		over = (struct over){ true, r == 0 ? &is.digest : NULL };
+	return publish(repo, h, &over, profile, profile_len, pack_fd, err);
 }

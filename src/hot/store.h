@@ -75,15 +75,15 @@ int bs_hot_use_head(const struct bs_hot *h, const char *head, const struct bs_ta
 /*
  * Publishes: profile (its bytes) and pack (fd, from its begin) first, the manifest last.
  * h's profile and pack are set here, its digest too. Unless replace is set, one that is
- * there stays: -EEXIST; what is none is replaced. Two that publish at once: either is whole, the later one stays.
+ * there stays: -EEXIST; what is none is replaced. Of two that publish at once the first one
+ * stays in an OCI layout; in a registry, which has no such request, the later one, whole.
  */
 int bs_hot_publish(struct bs_repo *repo, struct bs_hot *h, const void *profile, size_t profile_len,
 		   int pack_fd, bool replace, struct bs_error *err);
 
 /*
  * The same in the place of a pack that was found wanting, known by the digest of its bytes: only
- * if it is still there, or none is. -EEXIST: another is. Nothing makes the look and the writing
- * one step: who comes between loses a pack that is whole, too.
+ * if it is still there, or none is. -EEXIST: another is. Two at once: as above.
  */
 int bs_hot_publish_over(struct bs_repo *repo, struct bs_hot *h, const struct bs_digest *old_pack,
 			const void *profile, size_t profile_len, int pack_fd, struct bs_error *err);

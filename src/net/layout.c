@@ -378,6 +378,7 @@ static const struct bs_repo_ops layout_ops = {
 	.try_push = layout_try_push,
 	.mount_blob = layout_mount_blob,
 	.put_manifest = bs_layout_put_manifest,
+	.put_manifest_over = bs_layout_put_manifest_over,
 	.list_tags = bs_layout_list_tags,
 	.get_referrers = bs_layout_get_referrers,
 	.delete_manifest = bs_layout_delete_manifest,

@@ -55,6 +55,9 @@ int bs_layout_check_version(const char *shown, const char *bytes, size_t len, st
 
 int bs_layout_get_manifest(struct bs_repo *r, const char *ref, const struct bs_look *look,
 			   struct bs_manifest *ret, struct bs_error *err);
+int bs_layout_put_manifest_over(struct bs_repo *r, const char *tag, const struct bs_digest *was,
+				const char *media_type, const char *bytes, size_t len,
+				struct bs_error *err);
 int bs_layout_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
 			   const char *bytes, size_t len, struct bs_error *err);
 int bs_layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),

@@ -152,6 +152,13 @@ static int new_entry(const struct bs_layout_entry *e, struct bs_json **ret)
 	return 0;
 }
 
+static bool is_other(const struct bs_json *index, const struct bs_layout_entry *e)
+{
+	const struct bs_json *entry = bs_layout_index_find(index, e->tag);
+
+	return e->was ? !entry || !entry_is(entry, e->was) : entry != NULL;
+}
+
 int bs_layout_index_add(struct bs_json *index, const struct bs_layout_entry *e)
 {
 	bs_auto(json) struct bs_json *entry = NULL;
@@ -159,6 +166,8 @@ int bs_layout_index_add(struct bs_json *index, const struct bs_layout_entry *e)
 
 	if (e->tag ? is_tagged(index, e) : is_listed(index, e->digest))
 		return 0;
+	if (e->guarded && is_other(index, e))
+		return -EEXIST;
 	r = new_entry(e, &entry);
 	if (r < 0)
 		return r;

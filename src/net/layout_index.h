@@ -31,11 +31,13 @@ struct bs_layout_entry {
 	const struct bs_digest *digest;
 	size_t len;
 	const char *artifact_type; /* may be NULL */
+	bool guarded;		   /* only if the tag has was, or nothing when that is NULL */
+	const struct bs_digest *was;
 };
 
 /*
  * Lists it: under its tag, which the entry that had it loses, or without a name unless it is
- * listed already. 1, or 0 when nothing changed; -ENOMEM.
+ * listed already. 1, or 0 when nothing changed; -EEXIST: the tag has another; -ENOMEM.
  */
 int bs_layout_index_add(struct bs_json *index, const struct bs_layout_entry *e);
 

@@ -122,8 +122,9 @@ static int remove_entry(struct bs_json *index, void *cookie)
 	return bs_layout_index_remove(index, cookie);
 }
 
-int bs_layout_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
-			   const char *bytes, size_t len, struct bs_error *err)
+/* guard: whether it is guarded, and by what. */
+static int put(struct bs_repo *r, const char *tag, const struct bs_layout_entry *guard,
+	       const char *media_type, const char *bytes, size_t len, struct bs_error *err)
 {
 	bs_auto(json) struct bs_json *desc = NULL;
 	struct bs_digest d, subject;
@@ -137,16 +138,31 @@ int bs_layout_put_manifest(struct bs_repo *r, const char *tag, const char *media
 	rc = bs_repo_put_blob_mem(r, &d, bytes, len, err);
 	if (rc < 0 || (!tag && !has_subject))
 		return rc;
-	e = (struct bs_layout_entry){
-		.tag = tag,
-		.media_type = media_type,
-		.digest = &d,
-		.len = len,
-		.artifact_type = has_subject ? bs_json_str(bs_json_get(desc, "artifactType"))
-					     : NULL,
-	};
+	e = *guard;
+	e.tag = tag;
+	e.media_type = media_type;
+	e.digest = &d;
+	e.len = len;
+	e.artifact_type = has_subject ? bs_json_str(bs_json_get(desc, "artifactType")) : NULL;
 	rc = of(r)->ops->change_index(r, add_entry, &e, err);
 	return rc < 0 ? rc : 0;
+}
+
+int bs_layout_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
+			   const char *bytes, size_t len, struct bs_error *err)
+{
+	struct bs_layout_entry e = { .guarded = false };
+
+	return put(r, tag, &e, media_type, bytes, len, err);
+}
+
+int bs_layout_put_manifest_over(struct bs_repo *r, const char *tag, const struct bs_digest *was,
+				const char *media_type, const char *bytes, size_t len,
+				struct bs_error *err)
+{
+	struct bs_layout_entry e = { .guarded = true, .was = was };
+
+	return put(r, tag, &e, media_type, bytes, len, err);
 }
 
 int bs_layout_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag),

@@ -262,13 +262,33 @@ int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char 
 	return r->ops->mount_blob(r, d, from_name, err);
 }
 
+static int check_manifest(const struct bs_repo *r, size_t len, struct bs_error *err)
+{
+	return len <= BS_MANIFEST_MAX
+		       ? 0
+		       : bs_fail(err, -EFBIG, "%s: a manifest of %zu bytes: the bound is %u",
+				 r->name, len, BS_MANIFEST_MAX);
+}
+
 int bs_repo_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
 			 const char *bytes, size_t len, struct bs_error *err)
 {
-	if (len > BS_MANIFEST_MAX)
-		return bs_fail(err, -EFBIG, "%s: a manifest of %zu bytes: the bound is %u", r->name,
-			       len, BS_MANIFEST_MAX);
-	return r->ops->put_manifest(r, tag, media_type, bytes, len, err);
+	int rc = check_manifest(r, len, err);
+
+	return rc < 0 ? rc : r->ops->put_manifest(r, tag, media_type, bytes, len, err);
+}
+
+int bs_repo_put_manifest_over(struct bs_repo *r, const char *tag, const struct bs_digest *was,
+			      const char *media_type, const char *bytes, size_t len,
+			      struct bs_error *err)
+{
+	int rc = check_manifest(r, len, err);
+
+	if (rc < 0)
+		return rc;
+	return r->ops->put_manifest_over
+		       ? r->ops->put_manifest_over(r, tag, was, media_type, bytes, len, err)
+		       : r->ops->put_manifest(r, tag, media_type, bytes, len, err);
 }
 
 int bs_repo_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag), void *cookie,

@@ -101,6 +101,10 @@ struct bs_repo_ops {
 			  struct bs_error *err);
 	int (*put_manifest)(struct bs_repo *r, const char *tag, const char *media_type,
 			    const char *bytes, size_t len, struct bs_error *err);
+	/* may be NULL */
+	int (*put_manifest_over)(struct bs_repo *r, const char *tag, const struct bs_digest *was,
+				 const char *media_type, const char *bytes, size_t len,
+				 struct bs_error *err);
 	int (*list_tags)(struct bs_repo *r, void (*each)(void *cookie, const char *tag),
 			 void *cookie, struct bs_error *err);
 	int (*get_referrers)(struct bs_repo *r, const struct bs_digest *subject,
@@ -186,6 +190,14 @@ int bs_repo_mount_blob(struct bs_repo *r, const struct bs_digest *d, const char 
 /* tag NULL: by digest only. Every blob it names must be there before. */
 int bs_repo_put_manifest(struct bs_repo *r, const char *tag, const char *media_type,
 			 const char *bytes, size_t len, struct bs_error *err);
+
+/*
+ * The same, if the tag names manifest was by then, or nothing when that is NULL; else -EEXIST.
+ * Registries have no such request: there it is put, and who wants to know has looked before.
+ */
+int bs_repo_put_manifest_over(struct bs_repo *r, const char *tag, const struct bs_digest *was,
+			      const char *media_type, const char *bytes, size_t len,
+			      struct bs_error *err);
 
 int bs_repo_list_tags(struct bs_repo *r, void (*each)(void *cookie, const char *tag), void *cookie,
 		      struct bs_error *err);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -77,6 +78,20 @@ static void the_first_stays_unless_it_is_replaced(void **state)
 	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &first.digest));
 	assert_int_equal(publish("second pack", true, &second), 0);
+	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
+	assert_true(bs_digest_eq(&found.digest, &second.digest));
+}
+
+static void what_is_listed_and_not_there_is_replaced(void **state)
+{
+	char path[160], text[BS_DIGEST_TEXT_LEN];
+	struct bs_hot first, second, found;
+
+	assert_int_equal(publish("first pack", false, &first), 0);
+	(void)snprintf(path, sizeof(path), "%s/blobs/sha256/%s", dir,
+		       bs_digest_text(&first.digest, text) + strlen("sha256:"));
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(publish("second pack", false, &second), 0);
 	assert_int_equal(bs_hot_find(repo, &hot.image.digest, "train", 0, &found, NULL), 0);
 	assert_true(bs_digest_eq(&found.digest, &second.digest));
 }
@@ -292,6 +307,7 @@ int main(void)
 		STORE_TEST(where_there_is_none_it_is_published),
 		STORE_TEST(the_first_stays_unless_it_is_replaced),
 		STORE_TEST(what_is_too_large_is_replaced),
+		STORE_TEST(what_is_listed_and_not_there_is_replaced),
 		STORE_TEST(the_pack_refers_to_its_image),
 		STORE_TEST(what_is_cut_off_is_no_verdict),
 		STORE_TEST(what_decides_on_a_start_goes_before_all_packs),

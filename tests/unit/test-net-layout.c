@@ -305,6 +305,31 @@ static void a_tag_moves_to_the_latest_manifest(void **state)
 	assert_int_equal(bs_repo_get_manifest(r, "sha512:00", &m, NULL), -EINVAL);
 }
 
+static int put_over(struct bs_repo *r, const struct bs_digest *was, const char *bytes)
+{
+	return bs_repo_put_manifest_over(r, "t", was, BS_TYPE_OCI_MANIFEST, bytes, strlen(bytes),
+					 NULL);
+}
+
+static void a_tag_is_taken_from_what_is_meant_only(void **state)
+{
+	bs_auto(repo) struct bs_repo *r = open_layout(*state);
+	struct bs_digest a, b;
+	struct bs_manifest m;
+
+	put_manifest(r, NULL, "{\"a\":1}", &a);
+	put_manifest(r, NULL, "{\"b\":1}", &b);
+	assert_int_equal(put_over(r, &a, "{\"b\":1}"), -EEXIST); /* it has none */
+	assert_int_equal(put_over(r, NULL, "{\"a\":1}"), 0);
+	assert_int_equal(put_over(r, NULL, "{\"a\":1}"), 0); /* it has that one */
+	assert_int_equal(put_over(r, NULL, "{\"b\":1}"), -EEXIST);
+	assert_int_equal(put_over(r, &b, "{\"c\":1}"), -EEXIST);
+	assert_int_equal(put_over(r, &a, "{\"b\":1}"), 0);
+	assert_int_equal(bs_repo_get_manifest(r, "t", &m, NULL), 0);
+	assert_true(bs_digest_eq(&m.digest, &b));
+	bs_manifest_done(&m);
+}
+
 static void referrers_are_found_in_both_ways(void **state)
 {
 	bs_auto(repo) struct bs_repo *r = open_layout(*state);
@@ -641,6 +666,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LAYOUT_TEST(blobs_go_in_and_out),
 		LAYOUT_TEST(damaged_blobs_are_noticed),
+		LAYOUT_TEST(a_tag_is_taken_from_what_is_meant_only),
 		LAYOUT_TEST(ranges_are_read),
 		LAYOUT_TEST(a_store_that_hangs_holds_up_nobody),
 		LAYOUT_TEST(demand_is_read_beside_what_hangs_in_other_lanes),
