@@ -195,14 +195,6 @@ trained_nothing_left() {
 	podman_stop
 }
 
-@test "containerd 1.6, an ordinary image: the same" {
-	containerd_start 1
-	containerd_load "$(image_python)" example.test/python:latest
-	IMAGE=example.test/python:latest
-	trains containerd
-	containerd_stop
-}
-
 @test "containerd 2, a lazy image: the same" {
 	containerd_start 2
 	IMAGE=$(lazy_stub python)
