@@ -9,6 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
+#include "base/mem.h"
+
+#define FILE_CHUNK ((size_t)1 << 20)
+
 struct bs_sha256 {
 	EVP_MD_CTX *ctx;
 };
@@ -67,6 +72,26 @@ void bs_digest_of(const void *data, size_t len, struct bs_digest *ret)
 {
 	if (EVP_Digest(data, len, ret->b, NULL, sha256(), NULL) != 1)
 		abort();
+}
+
+int bs_digest_of_file(int fd, uint64_t max, struct bs_digest *ret, uint64_t *ret_size)
+{
+	struct bs_sha256 *hash = bs_sha256_new();
+	bs_autofree char *chunk = malloc(FILE_CHUNK);
+	ssize_t n = -ENOMEM;
+	uint64_t at = 0;
+
+	while (hash && chunk &&
+	       (n = bs_pread_full(fd, chunk, BS_MIN((uint64_t)FILE_CHUNK, max - at), at)) > 0) {
+		bs_sha256_update(hash, chunk, (size_t)n);
+		at += (uint64_t)n;
+	}
+	if (n == 0) {
+		bs_sha256_final(hash, ret);
+		*ret_size = at;
+	}
+	(void)bs_sha256_free(hash);
+	return (int)n;
 }
 
 bool bs_digest_eq(const struct bs_digest *a, const struct bs_digest *b)

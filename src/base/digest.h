@@ -30,6 +30,9 @@ void bs_sha256_final(struct bs_sha256 *h, struct bs_digest *ret);
 /* In one go; aborts only if libcrypto has no SHA-256 at all. */
 void bs_digest_of(const void *data, size_t len, struct bs_digest *ret);
 
+/* Of the first max bytes of a file, or all that it has: *ret_size. 0 or -errno. */
+int bs_digest_of_file(int fd, uint64_t max, struct bs_digest *ret, uint64_t *ret_size);
+
 bool bs_digest_eq(const struct bs_digest *a, const struct bs_digest *b);
 
 /* "sha256:…" in a caller's buffer; returns buf. */

@@ -362,8 +362,7 @@ static int store_has_blob(struct bs_repo *r, const struct bs_digest *d, struct b
 	bs_autofree char *path = bs_store_blob_path(s, d);
 	struct bs_hdfs_status st = { 0 };
 	bool is_file;
-	int rc = path ? bs_ckpt_stat(bs_mounted_ckpt(s->client->mounted), path, &st, err)
-		      : bs_store_no_memory(s, err);
+	int rc = path ? bs_ckpt_stat(bs_store_tree(s), path, &st, err) : bs_store_no_memory(s, err);
 
 	is_file = rc == 0 && st.type == BS_HDFS_FILE;
 	bs_hdfs_status_done(&st);

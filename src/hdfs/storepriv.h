@@ -66,6 +66,11 @@ static inline struct bs_store *bs_store_of(struct bs_repo *r)
 	return BS_CONTAINER_OF(r, struct bs_store, base.repo);
 }
 
+static inline struct bs_ckpt *bs_store_tree(const struct bs_store *s)
+{
+	return bs_mounted_ckpt(s->client->mounted);
+}
+
 /* DIR/blobs/sha256/HEX; malloc'ed, NULL: out of memory. */
 char *bs_store_blob_path(const struct bs_store *s, const struct bs_digest *d);
 int bs_store_no_memory(const struct bs_store *s, struct bs_error *err); /* -ENOMEM */

@@ -26,11 +26,6 @@
 #define HOT_MAX (BS_STORE_THREADS - 4u)
 #define BACKGROUND_MAX 4u
 
-static struct bs_ckpt *tree(const struct bs_store *s)
-{
-	return bs_mounted_ckpt(s->client->mounted);
-}
-
 /* --- small files ----------------------------------------------------------------------------- */
 
 static int read_open(struct bs_store *s, struct bs_ckpt_file *f, const char *path, size_t max,
@@ -63,7 +58,7 @@ int bs_store_read_file(struct bs_store *s, const char *path, size_t max, char **
 	for (unsigned int i = 0; r == -ESTALE && i < TRIES; i++) {
 		struct bs_ckpt_file *f = NULL;
 
-		r = bs_ckpt_open(tree(s), path, 0, 0, &f, err);
+		r = bs_ckpt_open(bs_store_tree(s), path, 0, 0, &f, err);
 		if (r == 0)
 			r = read_open(s, f, path, max, ret, ret_len, err);
 		(void)bs_ckpt_close(f, NULL);
@@ -124,7 +119,8 @@ static int take(struct bs_store *s, const struct bs_digest *d, struct bs_store_f
 	if (k)
 		return 0;
 	path = bs_store_blob_path(s, d);
-	r = path ? bs_ckpt_open(tree(s), path, 0, 0, &mine, err) : bs_store_no_memory(s, err);
+	r = path ? bs_ckpt_open(bs_store_tree(s), path, 0, 0, &mine, err)
+		 : bs_store_no_memory(s, err);
 	if (r < 0)
 		return r;
 	(void)pthread_mutex_lock(&s->lock);
@@ -229,7 +225,8 @@ static int get_file(struct bs_store *s, const char *path, uint64_t size, bs_repo
 	bs_autofree char *a = malloc(chunk + 1), *b = malloc(chunk + 1);
 	struct part parts[2] = { { .bytes = a }, { .bytes = b } };
 	struct bs_ckpt_file *f = NULL;
-	int r = a && b ? bs_ckpt_open(tree(s), path, 0, 0, &f, err) : bs_store_no_memory(s, err);
+	int r = a && b ? bs_ckpt_open(bs_store_tree(s), path, 0, 0, &f, err)
+		       : bs_store_no_memory(s, err);
 
 	if (r == 0 && bs_ckpt_size(f) != size)
 		r = bs_fail(err, -EBADMSG, "it has %" PRIu64 " bytes and not %" PRIu64,

@@ -32,11 +32,6 @@
 #define TEMPORARY_MS (UINT64_C(24) * 3600 * 1000) /* a writer is dead by then */
 #define CHANGE_TRIES 10u
 
-static struct bs_ckpt *tree(const struct bs_store *s)
-{
-	return bs_mounted_ckpt(s->client->mounted);
-}
-
 static struct bs_nn *namenode(const struct bs_store *s)
 {
 	return bs_mounted_nn(s->client->mounted);
@@ -75,8 +70,8 @@ static int write_new(struct bs_store *s, const char *path, const struct bytes *b
 		     struct bs_error *err)
 {
 	struct bs_ckpt_file *f = NULL;
-	int r = bs_ckpt_open(tree(s), path, BS_CKPT_WRITE | BS_CKPT_CREATE | BS_CKPT_EXCL, 0644, &f,
-			     err);
+	int r = bs_ckpt_open(bs_store_tree(s), path, BS_CKPT_WRITE | BS_CKPT_CREATE | BS_CKPT_EXCL,
+			     0644, &f, err);
 
 	if (r < 0)
 		return r;
@@ -85,7 +80,7 @@ static int write_new(struct bs_store *s, const char *path, const struct bytes *b
 	else if (b->len)
 		r = bs_ckpt_write(f, b->data, (size_t)b->len, 0, err);
 	if (r < 0) {
-		(void)bs_ckpt_unlink(tree(s), path, NULL);
+		(void)bs_ckpt_unlink(bs_store_tree(s), path, NULL);
 		(void)bs_ckpt_close(f, NULL);
 		return r;
 	}
@@ -125,17 +120,14 @@ static int put_file(struct bs_store *s, const char *path, const struct bytes *b,
 	return r < 0 ? r : publish(s, made, path, replace, err);
 }
 
-/* 1: there is such a file; *ret_id, *ret_len may be NULL. */
-static int look(struct bs_store *s, const char *path, uint64_t *ret_id, uint64_t *ret_len,
-		struct bs_error *err)
+/* 1: there is such a file; *ret_id may be NULL. */
+static int look(struct bs_store *s, const char *path, uint64_t *ret_id, struct bs_error *err)
 {
 	struct bs_hdfs_status st = { 0 };
 	int r = bs_nn_status(namenode(s), path, &st, err);
 
 	if (r == 0 && ret_id)
 		*ret_id = st.file_id;
-	if (r == 0 && ret_len)
-		*ret_len = st.len;
 	bs_hdfs_status_done(&st);
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
@@ -151,27 +143,13 @@ static int told(const struct bs_store *s, int r, const char *what, struct bs_err
 
 static int is_blob(int fd, uint64_t size, const struct bs_digest *d)
 {
-	bs_autofree char *chunk = malloc(CHUNK);
-	struct bs_sha256 *hash = bs_sha256_new();
 	struct bs_digest got;
-	uint64_t at = 0;
-	ssize_t n = chunk && hash ? 0 : -ENOMEM;
+	uint64_t len;
+	int r = bs_digest_of_file(fd, size, &got, &len);
 
-	while (n >= 0 && at < size) {
-		n = bs_pread_full(fd, chunk, BS_MIN((uint64_t)CHUNK, size - at), at);
-		if (n <= 0) {
-			n = n < 0 ? n : -EBADMSG;
-			break;
-		}
-		bs_sha256_update(hash, chunk, (size_t)n);
-		at += (uint64_t)n;
-	}
-	if (n >= 0) {
-		bs_sha256_final(hash, &got);
-		n = bs_digest_eq(&got, d) ? 0 : -EBADMSG;
-	}
-	(void)bs_sha256_free(hash);
-	return (int)n;
+	if (r < 0)
+		return r;
+	return len == size && bs_digest_eq(&got, d) ? 0 : -EBADMSG;
 }
 
 /* By the NameNode's clock: it is no earlier than the youngest entry. */
@@ -206,8 +184,8 @@ static void sweep(struct bs_store *s)
 
 	if (!dir || __atomic_exchange_n(&s->swept, true, __ATOMIC_RELAXED))
 		return;
-	(void)bs_ckpt_gc(tree(s), dir, &gc, NULL);
-	(void)bs_ckpt_gc(tree(s), s->dir, &gc, NULL);
+	(void)bs_ckpt_gc(bs_store_tree(s), dir, &gc, NULL);
+	(void)bs_ckpt_gc(bs_store_tree(s), s->dir, &gc, NULL);
 	sweep_temporaries(s, dir);
 	sweep_temporaries(s, s->dir);
 }
@@ -223,7 +201,7 @@ static int put_blob(struct bs_store *s, const char *path, const struct bytes *b,
 		    struct bs_error *err)
 {
 	struct bs_hdfs_status st = { 0 };
-	int r = bs_ckpt_stat(tree(s), path, &st, err);
+	int r = bs_ckpt_stat(bs_store_tree(s), path, &st, err);
 	bool replace = r == 0; /* one of another length is good for nothing */
 	uint64_t len = st.len;
 
@@ -278,7 +256,7 @@ int bs_store_try_push(struct bs_repo *r, struct bs_error *err)
 
 	if (!version || !path)
 		return bs_store_no_memory(s, err);
-	rc = look(s, version, NULL, NULL, err);
+	rc = look(s, version, NULL, err);
 	if (rc == 0)
 		return bs_fail(err, -ENOENT, "%s is no OCI layout: it has no file 'oci-layout'",
 			       r->name);
@@ -331,7 +309,7 @@ static int break_lock(struct bs_store *s, const char *path, uint64_t stale, stru
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = look(s, aside, &id, NULL, err);
+	r = look(s, aside, &id, err);
 	if (r == 1 && id != stale && bs_nn_rename(namenode(s), aside, path, false, NULL) == 0)
 		return 0;
 	(void)bs_nn_delete(namenode(s), aside, false, NULL);
@@ -362,7 +340,7 @@ static int make_lock(struct bs_store *s, const char *path, uint64_t *ret_id, str
 
 	if (r < 0)
 		return r;
-	r = look(s, made, ret_id, NULL, err); /* which it keeps when it is renamed */
+	r = look(s, made, ret_id, err); /* which it keeps when it is renamed */
 	if (r == 0)
 		r = bs_fail(err, -EIO, "'%s' is gone", made);
 	if (r < 0) {
@@ -380,7 +358,7 @@ static int lock(struct bs_store *s, const char *path, uint64_t *ret_id, struct b
 	int r;
 
 	do {
-		r = look(s, path, &id, NULL, err);
+		r = look(s, path, &id, err);
 		if (r == 1) {
 			r = wait_for_lock(s, path, id, &seen, err);
 		} else if (r == 0) {
@@ -400,7 +378,7 @@ static void unlock(struct bs_store *s, const char *path, uint64_t mine)
 {
 	uint64_t id = 0;
 
-	if (look(s, path, &id, NULL, NULL) == 1 && id == mine)
+	if (look(s, path, &id, NULL) == 1 && id == mine)
 		(void)bs_nn_delete(namenode(s), path, false, NULL);
 }
 
@@ -414,12 +392,12 @@ static int is_held(struct bs_store *s, const struct held *h, const char *index,
 		   struct bs_error *err)
 {
 	uint64_t id = 0;
-	int r = look(s, h->lock, &id, NULL, err);
+	int r = look(s, h->lock, &id, err);
 
 	if (r >= 0 && (r == 0 || id != h->lock_id))
 		return -ESTALE;
 	if (r >= 0)
-		r = look(s, index, &id, NULL, err);
+		r = look(s, index, &id, err);
 	if (r >= 0 && (r == 0 || id != h->index_id))
 		return -ESTALE;
 	return r < 0 ? r : 0;
@@ -454,7 +432,7 @@ static int change(struct bs_store *s, struct held *h,
 {
 	bs_autofree char *path = bs_hdfs_path_child(s->dir, "index.json");
 	bs_auto(json) struct bs_json *index = NULL;
-	int r = path ? look(s, path, &h->index_id, NULL, err) : bs_store_no_memory(s, err);
+	int r = path ? look(s, path, &h->index_id, err) : bs_store_no_memory(s, err);
 
 	if (r >= 0)
 		r = bs_store_read_index(&s->base.repo, &index, err);
@@ -506,7 +484,7 @@ static int make_file(struct bs_store *s, const char *name, const char *text, str
 {
 	bs_autofree char *path = bs_hdfs_path_child(s->dir, name);
 	const struct bytes b = { .data = text, .len = strlen(text) };
-	int r = path ? look(s, path, NULL, NULL, err) : bs_store_no_memory(s, err);
+	int r = path ? look(s, path, NULL, err) : bs_store_no_memory(s, err);
 
 	if (r != 0)
 		return r < 0 ? r : 0;

@@ -184,21 +184,9 @@ int bs_hot_find(struct bs_repo *repo, const struct bs_digest *image, const char 
 /* Of the first max bytes of the file, or all that it has. */
 static int digest_of_file(int fd, uint64_t max, struct bs_descriptor *ret, struct bs_error *err)
 {
-	struct bs_sha256 *hash = bs_sha256_new();
-	bs_autofree char *buf = malloc(1u << 20);
-	ssize_t n = -ENOMEM;
+	int r = bs_digest_of_file(fd, max, &ret->digest, &ret->size);
 
-	ret->size = 0;
-	while (hash && buf &&
-	       (n = bs_pread_full(fd, buf, BS_MIN(UINT64_C(1) << 20, max - ret->size), ret->size)) >
-		       0) {
-		bs_sha256_update(hash, buf, (size_t)n);
-		ret->size += (uint64_t)n;
-	}
-	if (hash && n == 0)
-		bs_sha256_final(hash, &ret->digest);
-	(void)bs_sha256_free(hash);
-	return n < 0 ? bs_fail_errno(err, (int)n, "hot pack: read it") : 0;
+	return r < 0 ? bs_fail_errno(err, r, "hot pack: read it") : 0;
 }
 
 static int put_blobs(struct bs_repo *repo, struct bs_hot *h, const void *profile, int pack_fd,

@@ -284,6 +284,25 @@ static void digests_are_sha256(void **state)
 	assert_int_equal(bs_digest_parse("sha512:00", 9, &e), -EINVAL);
 }
 
+static void a_file_is_hashed_as_far_as_is_asked(void **state)
+{
+	bs_autofd int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	struct bs_digest d, want;
+	uint64_t size;
+
+	assert_true(fd >= 0);
+	assert_int_equal(bs_pwrite_full(fd, "abcdef", 6, 0), 0);
+	bs_digest_of("abc", 3, &want);
+	assert_int_equal(bs_digest_of_file(fd, 3, &d, &size), 0);
+	assert_true(size == 3 && bs_digest_eq(&d, &want));
+	bs_digest_of("abcdef", 6, &want);
+	assert_int_equal(bs_digest_of_file(fd, 7, &d, &size), 0);
+	assert_true(size == 6 && bs_digest_eq(&d, &want));
+	assert_int_equal(bs_digest_of_file(fd, 0, &d, &size), 0);
+	assert_true(size == 0);
+	assert_int_equal(bs_digest_of_file(-1, 7, &d, &size), -EBADF);
+}
+
 static void a_limit_refills_with_time(void **state)
 {
 	struct bs_limit l;
@@ -407,6 +426,7 @@ int main(void)
 		UNIT_TEST(buffers_stop_at_their_cap),
 		UNIT_TEST(a_map_keeps_what_was_put),
 		UNIT_TEST(digests_are_sha256),
+		UNIT_TEST(a_file_is_hashed_as_far_as_is_asked),
 		UNIT_TEST(a_limit_refills_with_time),
 		UNIT_TEST(clocks_read_well),
 		UNIT_TEST(quantities_read_well),
